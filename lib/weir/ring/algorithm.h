@@ -12,26 +12,27 @@
  *   free(lap) -> full(lap) -> free(lap + 1)     free(lap) -> TOMB     no other transition
  *
  * No index is claimed first. An operation walks from a hint to the first ticket whose slot it can
- * use, and one CAS of that slot is the whole operation, so a thread that stalls anywhere leaves the
+ * use, and one CAS of that slot is the whole operation. So a thread that stalls anywhere leaves the
  * ring consistent. Head and tail are hints: after its CAS an operation stores, without a CAS, where
  * the next one may begin. Such a store may overwrite a newer hint, so a hint can go back. An old
  * hint only makes the walk longer, by the logarithm of its age: after a few slots the walk leaps,
- * as in a galloping search (Bentley and Yao 1976), since the tickets that are done form a prefix.
+ * as in a galloping search (Bentley and Yao 1976). The tickets that are done form a prefix, so the
+ * search can leap.
  *
  *   enqueue at t:  free(lap): CAS to full    full(lap) or later: go to t + 1
  *                  full(lap - 1): the ring is full    TOMB: closed
  *   dequeue at t:  full(lap): CAS to free    later: go to t + 1
  *                  free(lap): the ring is empty    TOMB: closed and drained
  *
- * Source. A state per slot, compared with the lap of the operation, is Vyukov's (bounded MPMC
- * queue, 2010) and SCQ's (Nikolaev, DISC 2019); both claim an index first. NBLFQ (Denis and
- * Goedefroit, IPDPS 2025) is the published queue that is closest to LTQ. Common to both: one CAS of
- * a slot, which holds the value and a counter together, is the whole operation, and head and tail
- * are stored lazily behind it. The differences, as far as public implementations of that paper
+ * Source. A state per slot, compared with the lap of the operation, comes from Vyukov's bounded
+ * MPMC queue (2010) and from SCQ (Nikolaev, DISC 2019); both claim an index first. NBLFQ (Denis and
+ * Goedefroit, IPDPS 2025) is the published queue that is closest to LTQ. In NBLFQ as in LTQ, one
+ * CAS of a slot, which holds the value and a counter together, is the whole operation, and head and
+ * tail are stored lazily after it. The differences, as far as public implementations of that paper
  * show:
- *   - NBLFQ finds the head or tail by comparing the counters of two neighbouring slots, for a jump
+ *   - NBLFQ compares the counters of two neighbouring slots, and finds the head or tail at a jump
  *     between them. Here one slot and the ticket decide, because a hint is a whole ticket and not
- *     an index. A ring of capacity 1 works, and a refusal is one load, so that it has a
+ *     an index. So a ring of capacity 1 works, and a refusal is one load, which is its
  *     linearization point.
  *   - NBLFQ walks slot by slot from an old index; here the walk leaps, and is logarithmic.
  *   - LTQ adds closing with an exact end (TOMB), refusals that hold in C11 (S below), whole 64-bit
@@ -65,16 +66,16 @@
  *   drains slot 0 and then reads that slot 1 is free. This is store buffering, and no order of the
  *   four operations allows both "full" and "empty". Therefore all looks, fills and drains are
  *   seq_cst. They have one total order, in which each look reads the last fill or drain of its
- *   slot. That order agrees with program order and with happens-before, whether it comes through
- *   the hints (P4) or through the callers' own synchronization. Operations take effect in that
- *   order, and I2, I3 and the arguments above hold in it as on one processor. On x86-64 this costs
- *   nothing: a look stays a plain load, and a CAS is locked in any case. AArch64 has LDAR and
+ *   slot. That order agrees with program order. It agrees with happens-before too, whether that
+ *   comes from the hints (P4) or from the callers' own synchronization. Operations take effect in
+ *   that order, and I2, I3 and the arguments above hold in it as on one processor. On x86-64 this
+ *   costs nothing: a look stays a plain load, and a CAS is locked in any case. AArch64 has LDAR and
  *   CASAL; POWER and RISC-V pay a full fence each time.
- * Not in S: `closed` and the tombstone, because a thread that knows of one is given no more answers
- *   that depend on other slots; and the dequeue of a consumer that is alone, which has a fence
- *   instead (mpsc.c).
- * Closing. Enqueues that start later see `closed`. One that started earlier may still succeed. A
- *   dequeue that finds the ring empty and closed therefore buries the free ticket first
+ * Not in S: `closed` and the tombstone, because a thread that knows of one gets no more answers
+ *   that depend on other slots. The dequeue of a consumer that is alone is not in S either; it has
+ *   a fence instead (mpsc.c).
+ * Closing. Enqueues that start later see `closed`. An enqueue that started earlier may still
+ *   succeed. A dequeue that finds the ring empty and closed therefore buries the free ticket first
  *   (free -> TOMB by CAS). From then on every enqueue meets TOMB, and by I2 none passes it. So no
  *   accepted value is lost, and the answer "closed and drained" is final.
  * Progress: lock-free. If a CAS fails, or a ticket turns out to be done after the walk reached it,
@@ -83,8 +84,8 @@
  * ABA: a state belongs to one lap and does not come back. After 2^61 laps (LTQ16), or 2^(62 - b)
  *   laps where cells have numbers of b bits (LTQ64), the state grows into TOMB, and the ring
  *   reports that it is closed. That takes at least 2^60 enqueues. In LTQ64 with fewer than 32
- *   slots, where b is 7, it takes 2^55 enqueues for each slot, which is years of nothing else on
- *   one slot.
+ *   slots, where b is 7, it takes 2^55 enqueues for each slot: years, even if threads do nothing
+ *   else.
  * Checked: stress/model/check_ring.c (small scopes, completely), tests/test_ring.c,
  *   stress/scenario_ring.c (loss, duplicates, order, both formats, threads stopped at random
  *   points).
@@ -110,11 +111,11 @@ struct look {
 struct slot_format {
 	/* [S; P1, P2 acquire] */
 	struct look (*look)(const weir_ring *ring, size_t index);
-	/* From `seen`, which was free, to full. 0: it has changed. [S; P1 release] */
+	/* Fills the slot, which was free in `seen`. Returns 0 if it has changed. [S; P1 release] */
 	int (*fill)(weir_ring *ring, size_t index, const struct look *seen, uint64_t value);
 	/*
-	 * From `seen`, which was full, to free in the next lap; *value is what it held. 0: it has
-	 * changed. [S; P2 release; failed: acquire]
+	 * Drains the slot, which was full in `seen`: it is free in the next lap, and *value is what it
+	 * held. Returns 0 if it has changed. [S; P2 release; acquire on failure]
 	 */
 	int (*drain)(weir_ring *ring, size_t index, const struct look *seen, uint64_t *value);
 	/*
@@ -122,7 +123,7 @@ struct slot_format {
 	 * suffices. Returns the value. [P2 release]
 	 */
 	uint64_t (*take)(weir_ring *ring, size_t index, const struct look *seen);
-	/* From `seen`, which was free, to TOMB. 0: it has changed. [P3 release] */
+	/* Buries the slot, which was free in `seen`. Returns 0 if it has changed. [P3 release] */
 	int (*bury)(weir_ring *ring, size_t index, const struct look *seen);
 };
 
@@ -161,7 +162,7 @@ static inline uint64_t ticket_of(const weir_ring *ring, uint64_t number)
 	return number / ring->capacity << ring->shape.shift | number % ring->capacity;
 }
 
-/* What the state of a slot has reached, relative to free(lap), when its ticket is done. */
+/* How far beyond free(lap) the state of a slot is, at least, when its ticket is done. */
 enum done_by { BY_ENQUEUE = 1, BY_DEQUEUE = 2 };
 
 static WEIRI_ALWAYS_INLINE int is_done(const weir_ring *ring, const struct slot_format *format, uint64_t ticket,
@@ -173,8 +174,8 @@ static WEIRI_ALWAYS_INLINE int is_done(const weir_ring *ring, const struct slot_
 }
 
 /*
- * `ticket` is done. Returns the ticket behind the last one that is done, or was at some moment of
- * the call. Doubles the distance until a ticket is not done, then bisects.
+ * Called with a ticket that is done. Returns the ticket behind the last done one, as of some moment
+ * of the call. Doubles the distance until a ticket is not done, then bisects.
  */
 static WEIRI_COLD uint64_t leap(const weir_ring *ring, const struct slot_format *format, uint64_t ticket,
                                 enum done_by by)
@@ -190,7 +191,7 @@ static WEIRI_COLD uint64_t leap(const weir_ring *ring, const struct slot_format 
 	return ticket_of(ring, done + 1);
 }
 
-/* The next ticket of a walk that has made *steps single steps; `ticket` is done. */
+/* Returns the next ticket of a walk that has made *steps single steps; `ticket` is done. */
 static WEIRI_ALWAYS_INLINE uint64_t walk_on(const weir_ring *ring, struct weiri_ring_shape shape,
                                             const struct slot_format *format, uint64_t ticket, unsigned *steps,
                                             enum done_by by)
@@ -201,14 +202,14 @@ static WEIRI_ALWAYS_INLINE uint64_t walk_on(const weir_ring *ring, struct weiri_
 	return leap(ring, format, ticket, by);
 }
 
-/* The next operation may begin at `ticket`. */
+/* Leaves the hint that the next operation may begin at `ticket`. */
 static WEIRI_ALWAYS_INLINE void leave(_Atomic(uint64_t) *hint, uint64_t ticket)
 {
 	/* [P4 release] I4: the tickets below are done. */
 	weiri_store_release(hint, ticket);
 }
 
-/* Where an operation may begin. */
+/* Returns the ticket at which an operation may begin. */
 static WEIRI_ALWAYS_INLINE uint64_t begin(const _Atomic(uint64_t) *hint)
 {
 	/* [P4 acquire] pairs with leave(). */
@@ -222,8 +223,8 @@ static WEIRI_ALWAYS_INLINE int is_closed(const weir_ring *ring)
 }
 
 /*
- * Enqueues up to count values, from `ticket` on, where the ring is not closed or this enqueue was
- * admitted before; returns how many. *status says why it stopped short.
+ * Enqueues up to count values, from `ticket` on, and returns how many. The ring is not closed, or
+ * this enqueue was admitted before the close. *status says why the walk stopped short.
  */
 static WEIRI_ALWAYS_INLINE size_t walk_enqueue(weir_ring *ring, const struct slot_format *format, uint64_t ticket,
                                                const uint64_t values[], size_t count, enum weir_status *status)
@@ -258,7 +259,7 @@ static WEIRI_ALWAYS_INLINE size_t walk_enqueue(weir_ring *ring, const struct slo
 	return done;
 }
 
-/* Found free(lap) at `ticket`. 1: this is the end, *status says which. 0: look again. */
+/* Called for free(lap) at `ticket`. Returns 1 if the walk ends; *status says how. 0: look again. */
 static WEIRI_ALWAYS_INLINE int end_of_ring(weir_ring *ring, const struct slot_format *format, uint64_t ticket,
                                            const struct look *seen, enum weiri_ring_at_end at_end,
                                            enum weir_status *status)
@@ -271,21 +272,22 @@ static WEIRI_ALWAYS_INLINE int end_of_ring(weir_ring *ring, const struct slot_fo
 }
 
 /*
- * After a look at a value: 1 if others must leave before it. Without `before` the compiler leaves
- * the question out.
+ * Called after a look at a value. Returns 1 if other items must leave before it. Where `before` is
+ * NULL, the compiler drops the test.
  */
 static WEIRI_ALWAYS_INLINE int is_preceded(weiri_ring_before *before)
 {
 	/*
 	 * [acquire] after the look: a thread that sees a value also sees what was given back before
-	 * that value was enqueued. The owner of `before` argues the rest (queue/store_ring.c).
+	 * that value was enqueued. The rest of the proof stands with the owner of `before`
+	 * (queue/store_ring.c).
 	 */
 	return before != NULL && weiri_load_acquire(before) != NULL;
 }
 
 /*
- * Dequeues up to count values, from `ticket` on; returns how many. *status says why it stopped
- * short. `before`: see layout.h.
+ * Dequeues up to count values, from `ticket` on, and returns how many. *status says why the walk
+ * stopped short. `before`: see layout.h.
  */
 static WEIRI_ALWAYS_INLINE size_t walk_dequeue(weir_ring *ring, const struct slot_format *format, uint64_t ticket,
                                                uint64_t values[], size_t count, enum weiri_ring_at_end at_end,
@@ -326,8 +328,8 @@ static WEIRI_ALWAYS_INLINE size_t walk_dequeue(weir_ring *ring, const struct slo
 }
 
 /*
- * For the only thread that dequeues, when it finds the head free. Returns 1 after a fence, if the
- * thread has dequeued since its last fence; the caller then looks again.
+ * For the only thread that dequeues, when it finds the head free. If the thread has dequeued since
+ * its last fence, runs a fence and returns 1; the caller then looks again.
  */
 static inline int fence_behind_takes(weir_ring *ring, uint64_t ticket)
 {
@@ -336,7 +338,7 @@ static inline int fence_behind_takes(weir_ring *ring, uint64_t ticket)
 	ring->fenced_head = ticket;
 	/*
 	 * [seq_cst F1] between the store in take() and the look that says "empty", as in Dekker's
-	 * algorithm; fill() and the look that says "full" are the other side (mpsc.c).
+	 * pattern; fill() and the look that says "full" are the other side (mpsc.c).
 	 */
 	weiri_fence_seq_cst();
 	return 1;
@@ -344,8 +346,8 @@ static inline int fence_behind_takes(weir_ring *ring, uint64_t ticket)
 
 /*
  * walk_dequeue() for the only thread that dequeues (mpsc.c). head_hint is then the head itself, and
- * no other thread interferes. Its refusals are acquired as in walk_dequeue(): this thread dequeued
- * all that stood before the slot that it finds free.
+ * no other thread interferes. A refusal acquires as much as one of walk_dequeue(): this thread
+ * dequeued all that stood before the slot that it finds free.
  */
 static WEIRI_ALWAYS_INLINE size_t walk_dequeue_alone(weir_ring *ring, const struct slot_format *format,
                                                      uint64_t values[], size_t count, enum weir_status *status)
@@ -379,7 +381,7 @@ static WEIRI_ALWAYS_INLINE size_t walk_dequeue_alone(weir_ring *ring, const stru
 	return done;
 }
 
-/* The common case of one value. 0: nothing was done. */
+/* The common case of one value. Returns 0 if nothing was done. */
 static WEIRI_ALWAYS_INLINE int dequeue_alone_at_head(weir_ring *ring, const struct slot_format *format, uint64_t *value)
 {
 	const struct weiri_ring_shape shape = ring->shape;
@@ -393,7 +395,7 @@ static WEIRI_ALWAYS_INLINE int dequeue_alone_at_head(weir_ring *ring, const stru
 	return 1;
 }
 
-/* Whether walk_dequeue() would find a value. Linearization: as there. */
+/* Returns whether walk_dequeue() would find a value. Linearization: as there. */
 static inline int walk_has_value(const weir_ring *ring, const struct slot_format *format)
 {
 	const struct weiri_ring_shape shape = ring->shape;
@@ -411,7 +413,9 @@ static inline int walk_has_value(const weir_ring *ring, const struct slot_format
 	}
 }
 
-/* Whether walk_enqueue() would find a free ticket if it were admitted. Linearization: as there. */
+/*
+ * Returns whether walk_enqueue(), if admitted, would find a free ticket. Linearization: as there.
+ */
 static inline int walk_has_room(const weir_ring *ring, const struct slot_format *format)
 {
 	const struct weiri_ring_shape shape = ring->shape;
@@ -429,7 +433,7 @@ static inline int walk_has_room(const weir_ring *ring, const struct slot_format 
 	}
 }
 
-/* The common case of one value: the walk ends where it begins. 0: nothing was done. */
+/* The common case of one value: the walk ends where it begins. Returns 0 if nothing was done. */
 static WEIRI_ALWAYS_INLINE int enqueue_at(weir_ring *ring, const struct slot_format *format, uint64_t ticket,
                                           uint64_t value)
 {
@@ -460,7 +464,7 @@ static WEIRI_ALWAYS_INLINE int dequeue_at(weir_ring *ring, const struct slot_for
 	return 1;
 }
 
-/* The first ticket that is not done yet. Wait-free: each leap doubles what it reaches. */
+/* Returns the first ticket that is not done yet. Wait-free: a leap doubles its reach each time. */
 static inline uint64_t walk_to_end(const weir_ring *ring, const struct slot_format *format,
                                    const _Atomic(uint64_t) *hint, enum done_by by)
 {
@@ -475,8 +479,8 @@ static inline uint64_t walk_to_end(const weir_ring *ring, const struct slot_form
 
 /*
  * By I2 and I3 the counts are the numbers of tickets that are done. `in` is at least `out`, since a
- * value goes in before it comes out; the head hint may be newer than what this thread sees of the
- * slots and of the tail hint.
+ * value goes in before it comes out; the head hint may be newer than the slots and the tail hint
+ * that this thread sees.
  */
 static inline struct weiri_ring_counts walk_counts(const weir_ring *ring, const struct slot_format *format)
 {

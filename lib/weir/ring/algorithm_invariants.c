@@ -1,9 +1,10 @@
 /*
- * algorithm_invariants.c - looks whether the slots of a ring obey the invariants of algorithm.h and
+ * algorithm_invariants.c - asserts that the slots of a ring obey the invariants of algorithm.h and
  * ltq64.c.
  *
- * The slots are read one after the other. That shows an instant only when nothing moves: before the
- * ring is destroyed, and under the model checker, where it is done after each change.
+ * The slots are read one after the other. That shows one instant only if no thread changes the ring
+ * meanwhile. So the functions run before the ring is destroyed, and under the model checker after
+ * each change.
  */
 #include "ring/algorithm.h"
 
@@ -11,7 +12,7 @@
 
 #if WEIR_ASSERT_LEVEL >= 2
 
-/* Without the bit of a tombstone, which keeps its lap. */
+/* Returns the state of a slot without the bit of a tombstone, which keeps its lap. */
 static WEIRI_UNSEEN uint64_t state_at(const weir_ring *ring, size_t index)
 {
 	const _Atomic(uint64_t) *words = ring->slots;
@@ -21,13 +22,13 @@ static WEIRI_UNSEEN uint64_t state_at(const weir_ring *ring, size_t index)
 	return (weiri_peek(&words[index]) & (UINT64_MAX >> 1)) >> ring->cell_bits;
 }
 
-/* How many tickets of a slot in this state are done. */
+/* Returns how many tickets of a slot in this state are done. */
 static uint64_t done_in(uint64_t state, enum done_by by)
 {
 	return (state + 2 - (uint64_t)by) / 2;
 }
 
-/* 1: of the tickets, exactly the first `done` are done in this slot. */
+/* Returns 1 if `done` is this slot's share of the first `all` tickets of the ring. */
 static int is_prefix(const weir_ring *ring, size_t index, uint64_t done, uint64_t all)
 {
 	return done == all / ring->capacity + (index < all % ring->capacity);

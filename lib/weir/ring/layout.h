@@ -31,7 +31,7 @@ struct weir_ring {
 
 	/* Producers; closers. */
 	WEIRI_ALIGNED_APART _Atomic(uint64_t) tail_hint;
-	_Atomic(uint32_t) closed; /* no enqueue that reads it goes on */
+	_Atomic(uint32_t) closed; /* 1: an enqueue that reads it is refused, unless admitted */
 	/* Consumers. */
 	WEIRI_ALIGNED_APART _Atomic(uint64_t) head_hint;
 	uint64_t fenced_head; /* of a consumer that is alone: the head at its last fence (mpsc.c, F1) */
@@ -45,8 +45,8 @@ enum weiri_ring_at_end {
 };
 
 /*
- * Points to items that must leave before everything in the ring: while it is not NULL, nothing is
- * dequeued from the ring.
+ * A pointer to items that must leave before everything in the ring. While it is not NULL, nothing
+ * is dequeued from the ring.
  */
 typedef const _Atomic(void *) weiri_ring_before;
 
@@ -55,17 +55,17 @@ struct weiri_ring_counts {
 	uint64_t in, out;
 };
 
-/* The operations of a format. `closed` enqueues are refused unless `admitted`. */
+/* The operations of a format. A closed ring refuses an enqueue unless it is `admitted`. */
 struct weiri_ring_ops {
 	size_t (*enqueue)(weir_ring *ring, const uint64_t values[], size_t count, int admitted, enum weir_status *status);
-	/* `before` may be NULL. WEIR_ABORTED: it is not empty. */
+	/* `before` may be NULL. *status is WEIR_ABORTED if *before is not NULL. */
 	size_t (*dequeue)(weir_ring *ring, uint64_t values[], size_t count, enum weiri_ring_at_end at_end,
 	                  weiri_ring_before *before, enum weir_status *status);
 	/* Each count was correct at some moment of the call, `out` at an earlier one than `in`. */
 	struct weiri_ring_counts (*counts)(const weir_ring *ring);
 	/*
-	 * 1 if at some moment of the call a dequeue would have found a value, or an enqueue a free
-	 * ticket: as exact as their refusals.
+	 * Returns 1 if at some moment of the call a dequeue would have found a value, or an enqueue a
+	 * free ticket. The answers are as exact as the refusals of those calls.
 	 */
 	int (*has_value)(const weir_ring *ring);
 	int (*has_room)(const weir_ring *ring);
@@ -75,12 +75,13 @@ enum weir_status weiri_ltq16_enqueue(weir_ring *ring, uint64_t value);
 enum weir_status weiri_ltq16_dequeue(weir_ring *ring, uint64_t *value);
 enum weir_status weiri_ltq64_enqueue(weir_ring *ring, uint64_t value);
 enum weir_status weiri_ltq64_dequeue(weir_ring *ring, uint64_t *value);
-/* weiri_ring_dequeue_one(). */
+/* For weiri_ring_dequeue_one(). */
 enum weir_status weiri_ltq16_dequeue_behind(weir_ring *ring, uint64_t *value, weiri_ring_before *before);
 enum weir_status weiri_ltq64_dequeue_behind(weir_ring *ring, uint64_t *value, weiri_ring_before *before);
 /*
- * By the only thread that ever dequeues from this ring: no CAS. Up to count values; returns how
- * many.
+ * For the only thread that ever dequeues from this ring; these calls need no CAS. dequeue_alone
+ * takes up to count values and returns how many. dequeue_one_alone takes one and returns the
+ * status.
  */
 size_t weiri_ltq16_dequeue_alone(weir_ring *ring, uint64_t values[], size_t count, enum weir_status *status);
 size_t weiri_ltq64_dequeue_alone(weir_ring *ring, uint64_t values[], size_t count, enum weir_status *status);
@@ -89,13 +90,13 @@ enum weir_status weiri_ltq64_dequeue_one_alone(weir_ring *ring, uint64_t *value)
 extern const struct weiri_ring_ops weiri_ltq16_ops;
 extern const struct weiri_ring_ops weiri_ltq64_ops;
 
-/* 1 when this machine has LTQ16. */
+/* Returns 1 if this machine has LTQ16. */
 int weiri_ltq16_available(void);
 size_t weiri_ltq16_slots_size(size_t capacity);
 
 /*
- * Bytes of slots, cells and spares; sets the ring's pointers into `memory` when that is not NULL,
- * and the first contents.
+ * slots_size() returns the bytes of slots, cells and spares. init() sets the ring's pointers into
+ * `memory`, and the first contents.
  */
 size_t weiri_ltq64_slots_size(size_t capacity);
 void weiri_ltq64_init(weir_ring *ring, void *memory);

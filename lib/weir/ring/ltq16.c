@@ -4,13 +4,13 @@
  * Algorithm. That of algorithm.h; this file says how a slot holds its state and value.
  *
  * Mixed sizes. ISO C has no object that is accessed atomically both as 16 bytes and as its two
- * halves. This file, and no other, accesses one that way. It relies on two things. The compiler
- * keeps the accesses as written. And on x86-64 a locked cmpxchg16b, and a locked cmpxchg or a plain
+ * halves. This file alone accesses an object that way. It relies on two things. The compiler keeps
+ * the accesses as written. And on x86-64 a locked cmpxchg16b, and a locked cmpxchg or a plain
  * 8-byte load of one half of the same 16-byte aligned object, are ordered like accesses of one
  * size, because all of them lie in one cache line and the lock is on the line. (Processors with AVX
  * document the same for plain 16-byte accesses; this file reads only the halves.) On a machine
- * without that instruction the file compiles to weiri_ltq16_available() = 0, and LTQ64 is used.
- * The CAS16 is __sync_bool_compare_and_swap. With -mcx16 it is inlined; it is a full barrier, and
+ * without that instruction the file compiles to weiri_ltq16_available() = 0, and LTQ64 is used. The
+ * CAS16 is __sync_bool_compare_and_swap. With -mcx16 it is inlined; it is a full barrier, and
  * ThreadSanitizer understands it, unlike inline assembly.
  */
 #include "ring/algorithm.h"
@@ -42,8 +42,8 @@ static WEIRI_ALWAYS_INLINE struct look look(const weir_ring *ring, size_t index)
 	uint64_t state = weiri_load_seq_cst(&slot->state);
 
 	/*
-	 * [relaxed] belongs to `state` if a CAS from it succeeds: a value changes only together with
-	 * its state.
+	 * [relaxed] the value belongs to `state` if a CAS from `state` succeeds: a value changes only
+	 * together with its state.
 	 */
 	return (struct look){state, state, weiri_load_relaxed(&slot->value)};
 }
@@ -60,8 +60,8 @@ static WEIRI_ALWAYS_INLINE int drain(weir_ring *ring, size_t index, const struct
 	uint64_t state = seen->state;
 
 	/*
-	 * [seq_cst S; P2 release] pairs with look(): the value has been read. Failure acquires: the
-	 * walk continues.
+	 * [seq_cst S; P2 release] pairs with look(): the value has been read. A failed CAS acquires,
+	 * because the walk continues.
 	 */
 	if (!weiri_cas_seq_cst(&slot_at(ring, index)->state, &state, state + 1))
 		return 0;

@@ -1,12 +1,13 @@
 /*
  * ltq64.c - LTQ with single-width C11 atomics: a slot's word holds the state and the number of a
- * cell, the cell holds the value.
+ * cell, and the cell holds the value.
  *
  * Algorithm. That of algorithm.h; this file says how a slot holds a value of 64 bits without a CAS
  * of two words. There are capacity + SPARES cells. An enqueue borrows a spare cell by exchanging a
- * place of the spares for NO_CELL, and writes its value there. It then CASes the slot from {free,
- * cell x} to {full, its cell}; x becomes the spare, and is given back. A dequeue reads the slot's
- * cell, then CASes the slot to {free in the next lap, same cell}.
+ * place of the spares for NO_CELL, and writes its value there. It then changes the slot by CAS from
+ * {free, cell x} to {full, its cell}. Cell x becomes the spare cell, which the enqueue gives back.
+ * A dequeue reads the slot's cell, then changes the slot by CAS to {free in the next lap, same
+ * cell}.
  *
  * Invariants
  *   C1  each cell is named by exactly one slot, one place of the spares, or one running enqueue
@@ -22,7 +23,7 @@
 
 enum { SPARES = WEIRI_RING_SPARES, NO_CELL = -1 };
 
-/* One cache line each: every enqueue writes a place twice. */
+/* A place for a spare cell, on a cache line of its own: every enqueue writes a place twice. */
 struct spare {
 	_Alignas(WEIRI_LINE) _Atomic(int64_t) cell;
 };
@@ -105,13 +106,13 @@ static WEIRI_ALWAYS_INLINE int fill(weir_ring *ring, size_t index, const struct 
 
 	WEIR_ASSERT_INSTANT(weiri_ring_assert_own_cell(ring, (uint64_t)cell));
 	/*
-	 * [relaxed] C2; the CAS publishes it. A slow dequeue may still read the cell, and its CAS fails
-	 * (C3).
+	 * [relaxed] C2; the CAS publishes it. A slow dequeue may still read the cell, but then its CAS
+	 * fails (C3).
 	 */
 	weiri_store_relaxed(&ring->cells[cell], value);
 	/*
-	 * [seq_cst S; P1 release] pairs with look(). That look acquired the drain of the cell that this
-	 * enqueue gets.
+	 * [seq_cst S; P1 release] pairs with look(). The look that saw `seen` acquired the drain of the
+	 * cell that this enqueue gets.
 	 */
 	filled = weiri_cas_seq_cst(word_at(ring, index), &word, join(ring, seen->state + 1, (uint64_t)cell));
 	give_back(place, filled ? (int64_t)cell_of(ring, seen->raw) : cell);
@@ -125,8 +126,8 @@ static WEIRI_ALWAYS_INLINE int drain(weir_ring *ring, size_t index, const struct
 	uint64_t held = weiri_load_relaxed(&ring->cells[cell]);
 
 	/*
-	 * [seq_cst S; P2 release] pairs with look(): the cell has been read. Failure acquires: the walk
-	 * continues.
+	 * [seq_cst S; P2 release] pairs with look(): the cell has been read. A failed CAS acquires,
+	 * because the walk continues.
 	 */
 	if (!weiri_cas_seq_cst(word_at(ring, index), &word, join(ring, seen->state + 1, cell)))
 		return 0;

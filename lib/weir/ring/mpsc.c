@@ -8,7 +8,7 @@
  * the ring walks from a hint.
  *
  * Invariants: those of algorithm.h, and
- *   M1  head_hint is the ticket of the next value to come out, whenever no dequeue is running
+ *   M1  whenever no dequeue is under way, head_hint is the ticket of the next value to come out
  * Pairs: P1 to P3 of algorithm.h; P4 for the producers' hint only; S for everything but take().
  *   F1  consumer: take, fence, the look that says "empty";
  *       producer: fill, the look that says "full", both in S
@@ -18,8 +18,8 @@
  *   places in the order S as late as possible: right before the first operation of S that shows
  *   them.
  * Why that is an order. Only a "full" that missed a take can contradict the place of that take,
- *   since it must come before it. Everything that shows the take comes later in S than such a
- *   "full":
+ *   since this "full" must come before the take. Everything that shows the take comes later in S
+ *   than such a "full":
  *   - The fill of that slot in the next lap does, by the order of the slot's states, and so does
  *     every later fill (I2).
  *   - A "full" by a thread that knows of the take is found at a later ticket, so it comes after
@@ -32,10 +32,11 @@
  *   values.
  * Progress: a dequeue is a bounded number of steps on an open queue: it takes the value at the head
  *   or says "empty". On a closed queue it tries to bury the slot at the head, and retries when an
- *   enqueue that began before the close fills it first. Enqueues are lock-free, as the ring's. No
- *   index is claimed, so a stalled producer does not stand between a later value and the consumer.
- * Misuse. Two dequeues at the same time return values twice, and a late store of one of them sets
- *   the slot back to an earlier lap.
+ *   enqueue that began before the close fills it first. Enqueues are lock-free, as those of the
+ *   ring. No index is claimed, so a stalled producer does not stand between a later value and the
+ *   consumer.
+ * Misuse. Two dequeues at the same time return values twice. A late store of one of them can also
+ *   set a slot back to an earlier lap.
  * Checked: stress/model/check_ring.c (every scope with one consumer), tests/test_mpsc.c,
  *   stress/scenario_ring.c (loss, duplicates, order, memory), scenario_history_queue.c,
  *   scenario_stopped_ring.c.

@@ -1,12 +1,13 @@
 /*
- * multi_queue.c - several strict priority queues; a dequeue draws two of them.
+ * multi_queue.c - several strict priority queues; a dequeue draws two of them and takes the smaller
+ * of their first keys.
  *
  * Algorithm. MultiQueues (Rihani, Sanders, Dementiev, SPAA 2015). A put goes into a lane drawn at
  * random. A take compares the first keys of two random lanes and takes from the lane with the
- * smaller one. With stickiness s (Williams, Sanders, Dementiev, ESA 2021) a thread draws again
- * after s calls only, so that lanes stay in its cache. If several draws find nothing, all lanes are
- * tried in turn. Difference: their lanes are locked; these are lock-free queues (priority_queue.c),
- * so a stalled thread blocks no lane.
+ * smaller one. With stickiness s (Williams, Sanders, Dementiev, ESA 2021) a thread draws again only
+ * after s calls, so that lanes stay in its cache. If several draws find nothing, the take tries all
+ * lanes in turn. The difference: the lanes of those papers have locks. These lanes are lock-free
+ * queues (priority_queue.c), so a stalled thread blocks no lane.
  *
  * Order: strict among the items of one lane. How many smaller keys a take passes over depends on
  *   the number of lanes, not on the number of items.
@@ -15,8 +16,8 @@
  * Closing: lane by lane, the last lane last. A call that meets a closed lane closes the others
  *   before it answers "closed". Hence once any call has answered "closed", all lanes are closed.
  *   "Closed" is the answer of the last lane.
- * Progress: lock-free. A draw is repeated a few times, then each lane is tried once, by calls that
- *   are lock-free.
+ * Progress: lock-free. A take draws a few times, then tries each lane once, by calls that are
+ *   lock-free.
  * Memory: that of the lanes; 40 bytes a thread.
  * Checked: tests/test_multi_queue.c, stress/model/check_multi_queue.c, weir-rank (rank errors),
  *   weir-stress priority_stopped.
@@ -120,7 +121,7 @@ enum weir_status weir_multi_queue_create(size_t capacity, const struct weir_mult
 	queue = weiri_allocate_zeroed(&allocator, queue_size(lanes), alignof(weir_multi_queue));
 	if (queue == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "multi queue: no memory for %zu lanes", lanes);
-	/* [relaxed] a number of its own. */
+	/* [relaxed] each queue gets a number of its own. */
 	queue->number = weiri_fetch_add_relaxed(&queues_made, 1u) + 1;
 	queue->capacity = capacity;
 	queue->lanes = (uint32_t)lanes;
@@ -150,7 +151,10 @@ enum weir_status weir_multi_queue_destroy(weir_multi_queue *queue, weir_error *e
 
 /* -- drawing ----------------------------------------------------------------------------------- */
 
-/* xorshift (Marsaglia, 2003); lanes are few, so the product's high half is even enough. */
+/*
+ * xorshift (Marsaglia, 2003). Lanes are few, so the high half of the product is near enough to
+ * uniform.
+ */
 static uint32_t draw_below(uint32_t lanes)
 {
 	drawn.random ^= drawn.random << 13;
@@ -159,7 +163,7 @@ static uint32_t draw_below(uint32_t lanes)
 	return (uint32_t)((drawn.random >> 32) * lanes >> 32);
 }
 
-/* Two that differ, where there are two. */
+/* Draws two lanes, which differ if there are at least two. */
 static void draw_two(const weir_multi_queue *queue)
 {
 	drawn.take_lanes[0] = draw_below(queue->lanes);
@@ -168,12 +172,12 @@ static void draw_two(const weir_multi_queue *queue)
 		drawn.take_lanes[1]++;
 }
 
-/* Before anything else in a call. */
+/* Called first in every call: starts anew if the thread's draws are those of another queue. */
 static void draw_for(const weir_multi_queue *queue)
 {
 	if (WEIRI_LIKELY(drawn.queue == queue->number))
 		return;
-	/* [relaxed] a number of its own. */
+	/* [relaxed] each thread gets a number of its own. */
 	drawn =
 		(struct drawn){.queue = queue->number,
 	                   .random = (weiri_fetch_add_relaxed(&threads_drawing, 1u) + 1) * UINT64_C(0x9E3779B97F4A7C15)};
@@ -192,7 +196,7 @@ enum weir_status weir_multi_queue_try_enqueue(weir_multi_queue *queue, int64_t k
 		drawn.put_lane = draw_below(queue->lanes);
 		drawn.puts_left = queue->stickiness - 1;
 	}
-	/* Its lane, and when that is full the others. */
+	/* The drawn lane; if it is full, the others in turn. */
 	for (uint32_t i = 0; i < queue->lanes && status == WEIR_WOULD_BLOCK; i++) {
 		uint32_t lane = drawn.put_lane;
 
@@ -207,7 +211,7 @@ enum weir_status weir_multi_queue_try_enqueue(weir_multi_queue *queue, int64_t k
 
 /* -- take -------------------------------------------------------------------------------------- */
 
-/* The one of the two lanes whose first key is the smaller; the number of lanes: both are empty. */
+/* Returns the lane with the smaller first key, or the number of lanes if both are empty. */
 static uint32_t better_lane(const weir_multi_queue *queue, uint32_t a, uint32_t b)
 {
 	int64_t key_a, key_b;
@@ -236,7 +240,7 @@ static enum weir_status take_drawn(const weir_multi_queue *queue, int64_t *key, 
 	return WEIR_WOULD_BLOCK;
 }
 
-/* From whichever lane has an item. */
+/* Takes from the first lane that has an item, beginning at a random lane. */
 static enum weir_status take_any(const weir_multi_queue *queue, int64_t *key, uint64_t *value)
 {
 	enum weir_status all = WEIR_OUT_OF_RANGE;

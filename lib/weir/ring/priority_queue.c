@@ -10,16 +10,16 @@
  *             and the old dummy becomes free
  *   put       claims the node at `oldest` by advancing `oldest`, fills it, and links it behind the
  *             last node whose key is not above its own
- *   head      some node from `oldest` to the dummy; advanced to the dummy when `oldest` reaches it
+ *   head      some node from `oldest` to the dummy; moves to the dummy when `oldest` reaches head
  *   near      the node that became the dummy in a recent take: a hint, from which the dummy is a
  *             few steps away
  *
  * Towers. Node i takes part in level l if i <= nodes / 8^l, rounded up. The first chain is
- * shuffled, so that towers stand anywhere. A level is a list like that of a skip list, but only a
- * hint. Its words name a node and the ticket with which that node was filled. A reader that finds
- * the node with that ticket knows that the node has been in the list, and no more. All decisions
- * are made at the links of the chain. A lost hint makes a walk longer, and is replaced as nodes
- * come and go.
+ * shuffled, so that towers stand at random places. A level is a list like that of a skip list, but
+ * only a hint. Each of its words names a node and the ticket with which that node was filled. A
+ * reader that finds the node with that ticket knows that the node has been in the list, and no
+ * more. All decisions are made at the links of the chain. A lost hint makes a walk longer, and is
+ * replaced as nodes come and go.
  *
  * Source. The bit in a node's own link that says "my successor is taken" is the idea of Linden and
  * Jonsson (OPODIS 2013): a put that would insert before the first item changes the same link, so a
@@ -40,16 +40,16 @@
  * the capacity.
  *
  * Invariants
- *   I1  `oldest`, head, dummy: in this order on the chain, and each moves forward only. So a thread
- *       that knows a node by its position, and then finds head not beyond that position, knows that
- *       the node had not been handed out again
- *   I2  a node's ticket, key and value change only while the node is not on the chain; its link
- *       changes then, or by a CAS
+ *   I1  `oldest`, head and dummy stand on the chain in this order, and each moves only forward.
+ *       Suppose that a thread knows a node by its position, and then finds head not beyond that
+ *       position. Then the node had not been handed out again
+ *   I2  a node's ticket, key and value change only while the node is not on the chain. On the chain
+ *       its link changes only by a CAS
  *   I3  behind the dummy, keys do not decrease
  *   I4  a thread that finds a node's link not TAKEN, and then the ticket with which the node was
  *       linked, has seen the dummy or an item
  *   I5  a node's tower names the successors that it had when the tower was raised; `front` names no
- *       node that has been handed out again, except through raises that a long stall delayed
+ *       node that has been handed out again, except through raises that a long stall has delayed
  *
  * Pairs
  *   P1  link (put) -> load of a link: the node that it names, and the nodes behind it
@@ -82,11 +82,12 @@
  *   along a level goes to greater (key, ticket) only, and cleaning a level is bounded. A stalled
  *   put keeps its node; a stalled take keeps nothing.
  * Memory: capacity + 1 nodes of 32 bytes, and 8 / 7 bytes a node for towers, for the queue's life.
- * Alternatives. A heap has its root in common, and lock-free heaps pay for it with several CAS an
- *   operation or with descriptors. Skip lists whose towers must be exact (Shavit and Lotan 2000;
- *   Sundell and Tsigas 2003) need marks in each level, and epochs or hazard pointers. Epochs let a
- *   stalled thread keep memory, which a fixed number of nodes does not allow. Here a put is one CAS
- *   for the node and one for the link, a take is one CAS, and the rest are hints.
+ * Alternatives. All operations on a heap meet at its root, and lock-free heaps pay for that with
+ *   several CAS per operation or with descriptors. Skip lists whose towers must be exact (Shavit
+ *   and Lotan 2000; Sundell and Tsigas 2003) need marks in each level, and epochs or hazard
+ *   pointers. Epochs let a stalled thread keep memory, which a fixed number of nodes does not
+ *   allow. Here a put is one CAS for the node and one for the link, a take is one CAS, and the rest
+ *   are hints.
  * Checked: tests/test_priority_queue.c, stress/model/check_priority.c, weir-stress
  *   (history_priority, priority_stopped).
  */
@@ -125,7 +126,7 @@ struct node {
 };
 
 struct weir_priority_queue {
-	/* Constant, but for the first: a close is under way, or done. */
+	/* Constant, except `closing`, which says that a close is under way or done. */
 	_Atomic(uint32_t) closing;
 	size_t capacity;
 	unsigned tag_shift;
@@ -183,7 +184,7 @@ static uint64_t word_of(const weir_priority_queue *queue, size_t index, uint64_t
 	return tag << queue->tag_shift | (uint64_t)index << 1;
 }
 
-/* The word that may follow `word` in its place: with the next tag. */
+/* Returns the word that may replace `word`: it has the next tag. */
 static uint64_t word_after(const weir_priority_queue *queue, uint64_t word, size_t index)
 {
 	return word_of(queue, index, tag_of(queue, word) + 1);
@@ -201,7 +202,9 @@ static size_t nodes_in_level(size_t nodes, unsigned level)
 
 /* -- assertions -------------------------------------------------------------------------------- */
 
-/* From `oldest` to the end: head is not behind the dummy, and keys do not decrease behind it. */
+/*
+ * Walks from `oldest` to the end: head is not behind the dummy, after which keys never decrease.
+ */
 static WEIRI_UNSEEN void assert_chain(const weir_priority_queue *queue)
 {
 	const size_t head = index_of(queue, weiri_peek(&queue->head));
@@ -350,7 +353,7 @@ enum weir_status weir_priority_queue_destroy(weir_priority_queue *queue, weir_er
 
 /* -- the dummy --------------------------------------------------------------------------------- */
 
-/* 1: head is beyond `position`, so the node that was there may have been handed out again. */
+/* Returns 1 if head is beyond `position`: the node there may have been handed out again. */
 static int is_passed(const weir_priority_queue *queue, uint64_t position)
 {
 	/*
@@ -367,8 +370,8 @@ static int is_passed(const weir_priority_queue *queue, uint64_t position)
 }
 
 /*
- * Walks to the dummy from a node that head or near names, `most` steps at most. 0: head has
- * overtaken.
+ * Walks to the dummy from the node that `word`, read from head or near, names; `most` steps at
+ * most. Returns 0 if head has overtaken the walk.
  */
 static WEIRI_ALWAYS_INLINE int walk_from(const weir_priority_queue *queue, uint64_t word, struct dummy *dummy,
                                          size_t most)
@@ -402,7 +405,7 @@ static _Atomic(uint64_t) *level_word(weir_priority_queue *queue, unsigned level,
 	return index == 0 ? &queue->front[level] : &queue->level[level][index];
 }
 
-/* The first word of a level, and past nodes that have been taken. */
+/* Moves the front of a level past nodes that have been taken. Returns the front's word. */
 static uint64_t clean_front(weir_priority_queue *queue, unsigned level)
 {
 	/* [P6 acquire] */
@@ -410,24 +413,24 @@ static uint64_t clean_front(weir_priority_queue *queue, unsigned level)
 
 	for (int i = 0; i < CLEAN_MOST && index_of(queue, word) != 0; i++) {
 		size_t index = index_of(queue, word);
-		/* [relaxed] a look: a wrong one loses a hint, or leaves it for the next. */
+		/* [relaxed] a look: a stale one loses a hint, or leaves it to the next cleaning. */
 		uint64_t link = weiri_load_relaxed(&node_of(queue, index)->link);
 
 		/* [P2, P6 acquire] before the ticket. */
 		next = weiri_load_acquire(&queue->level[level][index]);
-		/* [relaxed] P2: another ticket, if what was read is a later filler's. */
+		/* [relaxed] P2: the ticket differs if what was read comes from a later filler. */
 		if (weiri_load_relaxed(&node_of(queue, index)->ticket) != tag_of(queue, word))
 			next = word_of(queue, 0, tag_of(queue, word)); /* the rest of the level is lost */
 		else if ((link & TAKEN) == 0)
 			return word;
-		/* [P6 release] passes on what came with `next`; [acquire] of a failure. */
+		/* [P6 release] passes on what came with `next`; a failed CAS acquires. */
 		if (weiri_cas_release_or_acquire(&queue->front[level], &word, next))
 			word = next;
 	}
 	return word;
 }
 
-/* Before a taken node is handed out again: I5. */
+/* Takes a taken node off the fronts before it is handed out again: I5. */
 static void leave_fronts(weir_priority_queue *queue, size_t index)
 {
 	for (unsigned l = 1; l <= queue->levels && index <= nodes_in_level(queue->capacity + 1, l); l++) {
@@ -443,8 +446,8 @@ static int is_before(const struct place *a, int64_t key, uint64_t ticket)
 }
 
 /*
- * Goes along a level from `at` to the last tower whose key is not above `key`; returns the word
- * there, which names the next.
+ * Goes along a level from `at` to the last tower whose key is not above `key`. Returns the word
+ * there, which names the next tower.
  */
 static WEIRI_ALWAYS_INLINE uint64_t walk_level(weir_priority_queue *queue, unsigned level, int64_t key,
                                                struct place *at)
@@ -460,7 +463,7 @@ static WEIRI_ALWAYS_INLINE uint64_t walk_level(weir_priority_queue *queue, unsig
 			return word;
 		/* [P2 acquire] before the ticket. */
 		next_key = weiri_load_acquire(&node_of(queue, index)->key);
-		/* [relaxed] P2: another ticket, if that was a later filler's key. */
+		/* [relaxed] P2: the ticket differs if the key comes from a later filler. */
 		if (next_key > key || weiri_load_relaxed(&node_of(queue, index)->ticket) != tag_of(queue, word) ||
 		    !is_before(at, next_key, tag_of(queue, word)))
 			return word;
@@ -479,7 +482,7 @@ static void walk_towers(weir_priority_queue *queue, int64_t key, struct path *pa
 	path->at[0] = at;
 }
 
-/* Links node `index` into one level behind path->at[level]; 0: the level is to do without it. */
+/* Links node `index` into a level behind path->at[level]. Returns 0 if it gives up. */
 static int raise_to(weir_priority_queue *queue, struct path *path, unsigned level, size_t index, uint64_t ticket,
                     int64_t key)
 {
@@ -530,7 +533,7 @@ static void pass_by(weir_priority_queue *queue, size_t index)
 	if (WEIRI_LIKELY(index_of(queue, head) != index))
 		return;
 	find_dummy(queue, &dummy);
-	/* [P3 release] A failure: another thread has moved it. */
+	/* [P3 release] The CAS fails if another thread has moved head. */
 	(void)weiri_cas_release(&queue->head, &head, word_of(queue, dummy.index, dummy.position));
 }
 
@@ -546,7 +549,10 @@ static enum weir_status claim_node(weir_priority_queue *queue, int admitted, siz
 		*index = index_of(queue, oldest);
 		/* [seq_cst S; P1, P2 acquire] */
 		link = weiri_load_seq_cst(&node_of(queue, *index)->link);
-		/* [relaxed] P2: if that was a later filler's link, `oldest` is seen to have moved. */
+		/*
+		 * [relaxed] P2: if the link comes from a later filler, this load sees that `oldest` has
+		 * moved.
+		 */
 		if (weiri_load_relaxed(&queue->oldest) != oldest)
 			continue;
 		if ((link & TAKEN) == 0)
@@ -563,7 +569,7 @@ static enum weir_status claim_node(weir_priority_queue *queue, int admitted, siz
 	}
 }
 
-/* A thread that came by an old word sees the ticket change before, or together with, the rest. */
+/* A thread that comes by an old word sees the ticket change before, or together with, the rest. */
 static void fill(weir_priority_queue *queue, size_t index, uint64_t ticket, int64_t key, uint64_t value)
 {
 	struct node *node = node_of(queue, index);
@@ -591,7 +597,9 @@ static void go_to_dummy(const weir_priority_queue *queue, struct place *at)
 	} while (is_passed(queue, dummy.position));
 }
 
-/* From `at` to the last node whose key is not above `key`, or to the dummy; returns its link. */
+/*
+ * Walks from `at` to the last node whose key is not above `key`, or to the dummy; returns its link.
+ */
 static uint64_t find_place(const weir_priority_queue *queue, int64_t key, struct place *at)
 {
 	if (at->index == 0)
@@ -612,7 +620,10 @@ static uint64_t find_place(const weir_priority_queue *queue, int64_t key, struct
 		/* [P2 acquire] before the link again. */
 		next_key = weiri_load_acquire(&next->key);
 		next_ticket = weiri_load_acquire(&next->ticket);
-		/* [relaxed] P2: unchanged, so the next one was there and is not a later filler's. */
+		/*
+		 * [relaxed] P2: the link is unchanged, so `next` stood there, and no later filler wrote to
+		 * it.
+		 */
 		if (weiri_load_relaxed(&node_of(queue, at->index)->link) != link)
 			continue;
 		if (next_key > key)
@@ -660,7 +671,7 @@ enum weir_status weir_priority_queue_try_enqueue(weir_priority_queue *queue, int
 
 /* -- take -------------------------------------------------------------------------------------- */
 
-/* 1: closed, and no put is under way. */
+/* Returns 1 if the queue is closed and no put is under way. */
 static WEIRI_COLD int all_is_linked(weir_priority_queue *queue)
 {
 	/* [P5 acquire] */
@@ -677,8 +688,8 @@ static WEIRI_COLD int all_is_linked(weir_priority_queue *queue)
 		index = index_of(queue, weiri_load_relaxed(&node_of(queue, index)->link));
 	}
 	/*
-	 * [relaxed] P2: unchanged, so all these nodes were on the chain at one moment. A running put
-	 * has a node that is not.
+	 * [relaxed] P2: `oldest` is unchanged, so all these nodes were on the chain at one moment. A
+	 * put that is under way has a node that is not on the chain.
 	 */
 	if (count != queue->capacity + 1 || weiri_load_relaxed(&queue->oldest) != oldest)
 		return 0;
@@ -698,7 +709,7 @@ int weiri_priority_queue_is_ended(weir_priority_queue *queue)
 	return all_is_linked(queue);
 }
 
-/* The node of the first item; or 0, and *status says why there is none. */
+/* Returns the node of the first item, or 0; *status then says why there is none. */
 static size_t find_first(weir_priority_queue *queue, struct dummy *dummy, enum weir_status *status)
 {
 	for (int last = 0;; last = 1) {
@@ -715,8 +726,8 @@ static size_t find_first(weir_priority_queue *queue, struct dummy *dummy, enum w
 }
 
 /*
- * The link that names the first item has been seen, and is looked at once more, or changed, if this
- * is 1. [acquire] the owner's of the place.
+ * Called between the look at the link that names the first item and a second look at that link, or
+ * its change. Returns 1 if *place is as expected. [acquire] the pair is that of the place's owner.
  */
 static int is_alone(const struct weiri_priority_beside *beside)
 {
@@ -734,13 +745,13 @@ enum weir_status weiri_priority_queue_take(weir_priority_queue *queue, const str
 		_Atomic(uint64_t) *link = &node_of(queue, dummy.index)->link;
 		/* [P2 acquire] before the look at the link below. */
 		int64_t found_key = weiri_load_acquire(&node_of(queue, first)->key);
-		/* [relaxed] P1. A later filler's would make the CAS fail. */
+		/* [relaxed] P1. If the value comes from a later filler, the CAS fails. */
 		uint64_t found = weiri_load_relaxed(&node_of(queue, first)->value);
 
 		if (!is_alone(beside))
 			return WEIR_ABORTED;
 		if (beside != NULL && beside->below != NULL && found_key >= *beside->below) {
-			/* [relaxed] P2: unchanged, so it was the first one's key. */
+			/* [relaxed] P2: the link is unchanged, so it was the first item's key. */
 			if (weiri_load_relaxed(link) == dummy.link)
 				return WEIR_WOULD_BLOCK;
 			continue;
@@ -773,8 +784,8 @@ int weiri_priority_queue_has_room(const weir_priority_queue *queue)
 
 	do {
 		/*
-		 * [relaxed] all three: a look for descriptors, whose ready descriptor brings what it must
-		 * see (readiness.c). As in claim_node().
+		 * [relaxed] all three, which otherwise are as in claim_node(). A ready descriptor asks, and
+		 * its word brings what this look must see (readiness.c).
 		 */
 		oldest = weiri_load_relaxed(&queue->oldest);
 		link = weiri_load_relaxed(&node_of(queue, index_of(queue, oldest))->link);
@@ -792,7 +803,7 @@ int weiri_priority_queue_peek(const weir_priority_queue *queue, int64_t *key)
 			return 0;
 		/* [P2 acquire] before the link again. */
 		*key = weiri_load_acquire(&node_of(queue, index_of(queue, dummy.link))->key);
-		/* [relaxed] P2: unchanged, so it was the first one's key. */
+		/* [relaxed] P2: the link is unchanged, so it was the first item's key. */
 	} while (weiri_load_relaxed(&node_of(queue, dummy.index)->link) != dummy.link);
 	return 1;
 }
@@ -803,7 +814,9 @@ void weir_priority_queue_close(weir_priority_queue *queue)
 {
 	if (queue == NULL)
 		return;
-	/* [relaxed] a hint, and the first: a closer that is stopped between has closed nothing. */
+	/*
+	 * [relaxed] a hint, which comes first: a closer that stalls between the two has closed nothing.
+	 */
 	weiri_store_relaxed(&queue->closing, 1u);
 	/* [P5 release] a thread that sees CLOSED sees what the closer did before. */
 	(void)weiri_fetch_or_release(&queue->oldest, CLOSED);
@@ -825,10 +838,10 @@ void weiri_priority_queue_counts(const weir_priority_queue *queue, uint64_t *in,
 	struct dummy dummy;
 	uint64_t size;
 
-	/* [relaxed] looks. An overtaken walk was near enough. */
+	/* [relaxed] looks. If head overtakes the second walk too, its result is near enough. */
 	if (!walk_from(queue, weiri_load_relaxed(&queue->near), &dummy, queue->capacity))
 		(void)walk_from(queue, weiri_load_relaxed(&queue->head), &dummy, queue->capacity);
-	/* [relaxed] a count. Tags are cut off, so the difference is, too. */
+	/* [relaxed] a count. Tags are truncated, so the difference is truncated too. */
 	size = tag_of(queue, weiri_load_relaxed(&queue->oldest)) - dummy.position;
 	size = size << queue->tag_shift >> queue->tag_shift;
 	*out = dummy.position;

@@ -55,7 +55,7 @@ static struct weiri_ring_shape shape_of(size_t capacity)
 	return shape;
 }
 
-/* In `memory`, which is cleared and as large as size_of() says. */
+/* Makes a ring in `memory`, which is cleared and as large as size_of() says. */
 static weir_ring *make(void *memory, size_t capacity, enum weir_ring_format format)
 {
 	weir_ring *ring = memory;

@@ -1,5 +1,5 @@
 /*
- * ring.h - what the queues need of a ring beyond its public face.
+ * ring.h - what the queues need of a ring beyond <weir/ring.h>.
  */
 #ifndef WEIRI_RING_RING_H
 #define WEIRI_RING_RING_H
@@ -19,8 +19,8 @@ static WEIRI_ALWAYS_INLINE enum weir_status weiri_ring_enqueue_one(weir_ring *ri
 }
 
 /*
- * weiri_ring_dequeue() of one value: WEIR_OK, or why there is none. A closed ring that is empty is
- * left unsealed.
+ * weiri_ring_dequeue() for one value. Returns WEIR_OK, or why there is no value. Does not seal a
+ * closed ring that is empty.
  */
 static WEIRI_ALWAYS_INLINE enum weir_status weiri_ring_dequeue_one(weir_ring *ring, uint64_t *value,
                                                                    weiri_ring_before *before)
@@ -30,22 +30,22 @@ static WEIRI_ALWAYS_INLINE enum weir_status weiri_ring_dequeue_one(weir_ring *ri
 }
 
 /*
- * As weir_ring_try_enqueue_many; `admitted`: before the close, so also into a closed ring that is
- * not sealed.
+ * As weir_ring_try_enqueue_many. `admitted`: the enqueue was admitted before the close, so it may
+ * enqueue into a closed ring that is not sealed.
  */
 size_t weiri_ring_enqueue(weir_ring *ring, const uint64_t values[], size_t count, int admitted,
                           enum weir_status *status);
 /*
- * As weir_ring_try_dequeue_many; `at_end` says what to do with a closed ring that is empty.
- * WEIR_ABORTED: *before was not NULL after a look at a value, which stays inside, or at the end.
- * Each value that is returned, and "empty", held at a moment when *before was NULL.
+ * As weir_ring_try_dequeue_many. `at_end` says what to do with a closed ring that is empty. *status
+ * is WEIR_ABORTED if *before was not NULL after a look at a value, which stays inside, or at the
+ * end. Every answer, a value or "empty", was true at a moment when *before was NULL.
  */
 size_t weiri_ring_dequeue(weir_ring *ring, uint64_t values[], size_t count, enum weiri_ring_at_end at_end,
                           weiri_ring_before *before, enum weir_status *status);
 /*
- * 1: among the last `count` values that went in is one whose ticket has none of the bits of `mask`,
- * which is one less than a power of two. For the caller that enqueued them; beside other producers
- * a ticket may be missed, or found twice.
+ * Returns 1 if one of the last `count` values that went in has a ticket with none of the bits of
+ * `mask`, which is one less than a power of two. The caller has enqueued these values. If other
+ * producers enqueue too, a ticket may be missed or found twice.
  */
 static inline int weiri_ring_passed(const weir_ring *ring, uint64_t mask, size_t count)
 {

@@ -6,11 +6,12 @@
  * with its value inside, closes the full ring, and links the segment behind it. A dequeue that
  * finds the head's ring closed and drained, which is final (algorithm.h), advances head and retires
  * the segment. The end of a closed list is a link to END. The ring is closed before the link is
- * set, so that no value stands behind a ring whose emptiness could be taken for the list's. Memory
- * is allocated before the close, so that a list without memory stays as it was: full.
+ * set. Otherwise a value could stand behind an open ring, and a dequeue that finds this ring empty
+ * would call the list empty. Memory is allocated before the close. So if there is none, the list
+ * stays as it was: full.
  *
- * Source. Linked array segments are LCRQ's (Morrison and Afek, PPoPP 2013) and their successors';
- * the segment here is LTQ, whose closing is exact.
+ * Source. Linked array segments come from LCRQ (Morrison and Afek, PPoPP 2013) and its successors.
+ * The segment here is LTQ, whose closing is exact.
  *
  * Invariants
  *   I1  a link is set once, after the ring before it was closed
@@ -27,29 +28,30 @@
  * The ring carries what is written before an enqueue (weir/ring.h).
  *
  * Protection. Only pointers read from head or tail by weiri_section_read() are followed. The value
- * of a link is compared and stored, not followed: a second read of the link could not tell that the
- * segment has been retired meanwhile, and a second read of head or tail can. The CAS from `segment`
+ * of a link is compared and stored, not followed. A second read of a link could not tell that the
+ * segment has been retired meanwhile; a second read of head or tail can. The CAS from `segment`
  * cannot succeed by ABA, since the section keeps that address from being reused.
  *
  * Linearization
- *   Enqueue: the ring's, or, with a new segment, the CAS of the link. Order: a value in a ring
- *     comes before those behind its link. If it was enqueued after one of those, its call began
- *     before the ring was closed, and so before that other call ended. The two overlap, and either
- *     order is correct.
- *   Dequeue: the ring's.
- *   "Empty" of an open ring: the ring's. The ring was not closed then, so nothing was linked behind
- *     it (I1). "Empty" of a sealed ring: the load of the link that was NULL.
+ *   Enqueue: that of the ring, or, with a new segment, the CAS of the link. Order: a value in a
+ *     ring comes before the values behind the ring's link. If it was enqueued after one of those,
+ *     its call began before the ring was closed, and so before the call that enqueued the other
+ *     value ended. The two overlap, and either order is correct.
+ *   Dequeue: that of the ring.
+ *   "Empty" of an open ring: that of the ring. The ring was not closed then, so nothing was linked
+ *     behind it (I1).
+ *   "Empty" of a sealed ring: the load of the link that was NULL.
  *   "Closed": the load that saw END; for an enqueue, the load of its ring's `closed`, of its
  *     tombstone, or of the link.
  *   No two answers contradict each other, as "full" and "empty" of a bounded ring could
  *   (algorithm.h). A list is never full, and a thread that finds it empty at one segment has
  *   acquired all enqueues before that segment, including those that another thread missed when it
  *   found the list empty at an earlier one.
- * Progress: lock-free. A step is repeated only when another thread linked a segment, moved head, or
- *   moved tail, each of which happens once per segment. The ring is lock-free, and a sealed ring
+ * Progress: lock-free. A call repeats a step only if another thread linked a segment, moved head,
+ *   or moved tail. Each of these happens once per segment. The ring is lock-free, and a sealed ring
  *   refuses at its first tombstone.
  * Memory: the segments from head to tail, of which at most the first and the last are not full; one
- *   more for each enqueue that lost the race to link; and retired ones (docs/memory.md).
+ *   more for each enqueue that lost the race to link; and the retired segments (docs/memory.md).
  * Checked: tests/test_ring_list.c, stress/model/check_ring_list.c.
  */
 #include <weir/ring_list.h>
@@ -85,7 +87,7 @@ static void segment_reclaim(struct weiri_retired *object)
 	segment_free(WEIRI_CONTAINER_OF(object, struct weiri_ring_segment, retired));
 }
 
-/* Not linked yet; NULL without memory. */
+/* Creates a segment that is not linked yet. Returns NULL without memory. */
 static WEIRI_COLD struct weiri_ring_segment *segment_create(const weir_ring_list *list)
 {
 	struct weiri_ring_segment *segment = weiri_allocate(&list->allocator, list->segment_size, WEIRI_APART);
@@ -108,7 +110,7 @@ static struct weiri_ring_segment *successor(struct weiri_ring_segment *segment)
 	return weiri_load_acquire(&segment->next);
 }
 
-/* 1 when `next` is the one behind `segment` now, 0 when there was another. */
+/* Returns 1 if it linked `next` behind `segment`, 0 if another segment was linked there. */
 static int link_behind(struct weiri_ring_segment *segment, struct weiri_ring_segment *next)
 {
 	struct weiri_ring_segment *expected = NULL;
@@ -118,8 +120,8 @@ static int link_behind(struct weiri_ring_segment *segment, struct weiri_ring_seg
 }
 
 /*
- * Moves `end` from `segment` to `next`; another thread may have done it. Returns 1 when this call
- * did.
+ * Moves `end` from `segment` to `next`, unless another thread has done it. Returns 1 if this call
+ * did it.
  */
 static int move(_Atomic(struct weiri_ring_segment *) *end, struct weiri_ring_segment *segment,
                 struct weiri_ring_segment *next)
@@ -129,7 +131,7 @@ static int move(_Atomic(struct weiri_ring_segment *) *end, struct weiri_ring_seg
 
 /* -- assertions -------------------------------------------------------------------------------- */
 
-/* From head, by links: each ring before a link is closed, and tail is met. */
+/* Follows the links from head: each ring before a link is closed, and the walk meets tail. */
 static WEIRI_UNSEEN void assert_segments(const weir_ring_list *list)
 {
 	struct weiri_ring_segment *segment = weiri_peek(&list->head), *next;
@@ -181,7 +183,7 @@ enum weir_status weir_ring_list_create(const struct weir_ring_list_options *opti
 	ring_options.format = given.format;
 	capacity = given.segment != 0 ? given.segment : WEIR_RING_LIST_DEFAULT_SEGMENT;
 	allocator = weiri_allocator_or_default(given.allocator);
-	/* A ring in no memory is refused for that alone when all else is right. */
+	/* A size of 0: the options are wrong, or the capacity is. This call says what is wrong. */
 	if (weir_ring_memsize(capacity, &ring_options) == 0)
 		return weir_ring_init(NULL, 0, capacity, &ring_options, &trial, error);
 	list = weiri_record_get() != NULL ? weiri_allocate(&allocator, sizeof(*list), WEIRI_APART) : NULL;
@@ -227,9 +229,9 @@ enum weir_status weir_ring_list_destroy(weir_ring_list *list, weir_error *error)
 /* -- enqueueing -------------------------------------------------------------------------------- */
 
 /*
- * The ring of `segment`, the tail, is full or closed. Sees to it that tail moves on, with up to
- * `count` values in the new segment if it is this call's; *done of them are in. Not WEIR_OK:
- * nothing was done.
+ * Called when the ring of `segment`, the tail, is full or closed. Moves tail on. If this call links
+ * the new segment, it has put *done of the `count` values into it. Unless it returns WEIR_OK, it
+ * has enqueued nothing.
  */
 static WEIRI_COLD enum weir_status extend(weir_ring_list *list, struct weiri_ring_segment *segment,
                                           const uint64_t values[], size_t count, size_t *done)
@@ -259,7 +261,7 @@ static WEIRI_COLD enum weir_status extend(weir_ring_list *list, struct weiri_rin
 	return WEIR_OK;
 }
 
-/* In a section. */
+/* Called in a section. */
 static enum weir_status enqueue(weir_ring_list *list, struct weiri_record *record, const uint64_t values[],
                                 size_t count, size_t *done)
 {
@@ -319,8 +321,9 @@ enum weir_status weir_ring_list_enqueue(weir_ring_list *list, uint64_t value)
 /* -- dequeueing -------------------------------------------------------------------------------- */
 
 /*
- * The ring of `segment`, which was the head, is sealed. WEIR_OK: head has moved on.
- * WEIR_WOULD_BLOCK: there is nothing behind it; WEIR_OUT_OF_RANGE: and never will be.
+ * Called when the ring of `segment`, which was the head, is sealed. Returns WEIR_OK if head has
+ * moved on, WEIR_WOULD_BLOCK if there is nothing behind the segment yet, and WEIR_OUT_OF_RANGE if
+ * there never will be.
  */
 static WEIRI_COLD enum weir_status drop_first(weir_ring_list *list, struct weiri_scope *scope,
                                               struct weiri_ring_segment *segment)

@@ -1,5 +1,5 @@
 /*
- * ring_list.h - what a list of rings is made of, see ring_list.c.
+ * ring_list.h - the memory of a list of rings: see ring_list.c.
  */
 #ifndef WEIRI_RING_RING_LIST_H
 #define WEIRI_RING_RING_LIST_H
@@ -11,7 +11,7 @@
 #include "base/compiler.h"
 #include "reclaim/scope.h"
 
-/* A ring follows. */
+/* Its ring follows in memory. */
 struct weiri_ring_segment {
 	struct weiri_retired retired;              /* first */
 	_Atomic(struct weiri_ring_segment *) next; /* NULL: the last one */

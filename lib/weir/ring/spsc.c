@@ -12,14 +12,14 @@
  *       without its instrumentation, and annotations state P1.
  *   F1  producer: store of the tail, fence, load of the head;
  *       consumer: store of the head, fence, load of the tail
- * "Full" and "empty". Each side knows its own index and may see the other's late. That alone is
- *   harmless: an operation that is not seen counts as not done yet. But if both sides have just
- *   done something and each misses the other's operation, one says "full" and the other "empty",
- *   and no order of the calls has both: store buffering. So a side that is about to refuse first
- *   runs a fence and looks again, unless it has moved nothing since its last fence. While calls
- *   succeed there is no fence. (A side finds out by its index whether it has moved anything. The
- *   index has 32 bits. So a fence is left out wrongly if the side has moved exactly a multiple of
- *   2^32 values since its last fence.)
+ * "Full" and "empty". Each side knows its own index and may see the index of the other side late.
+ *   That alone is harmless: an operation that is not seen counts as not done yet. But suppose that
+ *   both sides have just done something and each misses the operation of the other. Then one says
+ *   "full" and the other says "empty", and no order of the calls has both: store buffering. So a
+ *   side that is about to refuse first runs a fence and looks again, unless it has moved nothing
+ *   since its last fence. While calls succeed there is no fence. (A side compares its index, of 32
+ *   bits, with that at its last fence. So it wrongly leaves out a fence if it has moved exactly a
+ *   multiple of 2^32 values since.)
  * Progress: wait-free; no loop in a single operation.
  */
 #include <weir/spsc.h>

@@ -3,25 +3,25 @@
  *
  * Algorithm. A token has one word, which says whether it fired and with which cause, and slots for
  * hooks. Firing is one CAS of the word, then a walk over the slots. Registering a hook arms a slot,
- * then looks at the word. Of the two, one runs the hook, and the slot's state, changed by CAS,
- * makes it run once. Slots are recycled, and stay on the token's list for the token's life. So a
- * walk needs no reclamation, no memory and no record of its thread: a thread without a record can
- * fire.
+ * then looks at the word. At least one of the two finds the hook that is to run. The slot's state
+ * changes by CAS, so the hook runs once. Slots are recycled, and stay on the token's list for the
+ * token's life. So a walk needs no reclamation, no memory and no record of its thread: a thread
+ * without a record can fire.
  *
  * Helping. The walk belongs to no thread. Hooks are claimed one by one, and every fire walks, the
  * first and all later ones. So a thread that stalls in a fire delays the hook that it runs and no
- * other, as soon as another thread fires. Hooks of the library's own waits (sync/cancel.h) are also
- * run by calls that find their token fired when they begin, and by weir_cancel_on. Those calls do
- * not run hooks of users: only a thread that fires expects user code to run inside. One limit
- * remains. A sleeping waiter executes nothing until some thread makes a system call for it. If the
- * only thread that ever fires stalls after the CAS and before it has reached that waiter, and no
- * other thread fires or passes the token to a call, the waiter sleeps until its deadline, just as
- * if the thread had stalled before it fired.
+ * other, as soon as another thread fires. Hooks of the library's own waits (sync/cancel.h) also run
+ * in calls that find their token fired when they begin, and in weir_cancel_on. Those calls do not
+ * run hooks of users: only a caller of fire expects that user code runs inside its call. One limit
+ * remains. A sleeping waiter executes nothing until some thread makes a system call for it. Suppose
+ * that the only thread that ever fires stalls after the CAS and before it has reached that waiter.
+ * If no other thread fires or passes the token to a call, the waiter sleeps until its deadline,
+ * just as if the thread had stalled before it fired.
  *
- * The cause. It does not fit into a word. A firing thread first writes it to a place of its own,
- * and the winning CAS says which place. Waiting for a place could mean waiting for a stalled
- * thread. So if all places are taken, by running fires or by fires that lost, the fire publishes
- * its code alone, without the message.
+ * The cause. It does not fit into a word. A firing thread first writes the cause to a place of its
+ * own, and the CAS that fires says which place that is. To wait for a free place could mean to wait
+ * for a stalled thread. So if all places are taken, by running fires or by fires that lost, the
+ * fire publishes the code of the cause without the message.
  *
  *   slot    FREE -> TAKEN (on) -> ARMED_* (on) -> RUNNING (a runner) -> RUN (the runner)
  *           ARMED_* -> FREE (off: never runs)
@@ -39,15 +39,16 @@
  *   P3  arm (ARMED_*) -> run (RUNNING): fn and context
  *   P4  run (RUN, FREE) -> take (TAKEN): the runner has finished with the slot; off's change of RUN
  *       to FREE continues that release sequence
- *   S   arming and listing a slot, the word: seq_cst, because two variables are involved: arm then
- *       look, fire then walk (Dekker's algorithm)
+ *   S   the arming and listing of a slot, and the word, are seq_cst, because two variables are
+ *       involved. One thread arms a slot and then looks at the word; the other fires and then walks
+ *       (Dekker's pattern)
  * Linearization: fire at its CAS.
  * Progress: fired, cause, off and a walk are wait-free, apart from the hooks that run. A walk tries
  *   each slot once: a slot that changes meanwhile was claimed by another thread, or armed again by
  *   a thread that then sees the word. on is lock-free: it loses a place on the list only to another
  *   registration.
  * Memory: as many slots as hooks were ever registered at once. Each hook holds a reference to the
- *   token until it is off. A walk holds one, since a hook may give back the caller's.
+ *   token until it is off. A walk holds a reference, since a hook may give back that of the caller.
  * Checked: tests/test_cancel.c (also with a fire stopped between any two hooks),
  *   stress/model/check_cancel.c, stress queue_cancel.
  */
@@ -63,7 +64,10 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-/* An armed slot's state says whose hook it holds, so a thread knows what it claims. */
+/*
+ * The state of an armed slot tells a user's hook from that of a wait, so a thread knows what it
+ * claims.
+ */
 enum { SLOT_FREE, SLOT_TAKEN, SLOT_ARMED_USER, SLOT_ARMED_WAIT, SLOT_RUNNING, SLOT_RUN, SLOT_LEFT };
 enum { CAUSES = 2 };
 /* The word: 0, or FIRED and either the place of the cause, from 1, or its code. */
@@ -113,7 +117,7 @@ weir_cancel *weir_cancel_retain(weir_cancel *token)
 
 /* -- assertions -------------------------------------------------------------------------------- */
 
-/* This thread has taken the slot, and no other changes it now. */
+/* This thread has taken the slot, and no other thread changes it now. */
 static WEIRI_UNSEEN void assert_taken(const weir_cancel_hook *slot)
 {
 	WEIR_ASSERT2(C1, weiri_peek(&slot->state) == SLOT_TAKEN);
@@ -150,14 +154,14 @@ static void token_free(weir_cancel *token)
 
 void weir_cancel_release(weir_cancel *token)
 {
-	/* [P2 acq_rel] the last one sees all that the others did. */
+	/* [P2 acq_rel] the last release sees all that came before the others. */
 	if (token != NULL && weiri_fetch_sub_acq_rel(&token->references, 1u) == 1)
 		token_free(token);
 }
 
 /* -- running hooks ----------------------------------------------------------------------------- */
 
-/* Runs the hook unless another thread has it, or it is off. The token is held by the caller. */
+/* Runs the hook, unless another thread has claimed it or it is off. The caller holds the token. */
 static void run_if_armed(weir_cancel_hook *hook, uint32_t state)
 {
 	/* [P3 acquire] No release: RUNNING hands nothing over, RUN and FREE do. */
@@ -175,13 +179,13 @@ static void run_if_armed(weir_cancel_hook *hook, uint32_t state)
 		weiri_store_release(&hook->state, (uint32_t)SLOT_FREE);
 }
 
-/* After the token has fired: those that wait, and users' hooks too if asked for, on this thread. */
+/* Runs the hooks of waits on this thread, and users' hooks if `users_too`. The token has fired. */
 static void run_hooks(weir_cancel *token, int users_too)
 {
 	weir_cancel_hook *hook;
 
 	(void)weir_cancel_retain(token);
-	/* [S] after the word: a thread that arms a slot which this walk does not see sees the word. */
+	/* [S] after the word: if this walk misses a slot, the thread that arms it sees the word. */
 	for (hook = weiri_load_seq_cst(&token->slots); hook != NULL; hook = hook->next) {
 		/* [S] the same. */
 		uint32_t state = weiri_load_seq_cst(&hook->state);
@@ -199,10 +203,10 @@ void weiri_cancel_help(weir_cancel *token)
 
 /* -- firing ------------------------------------------------------------------------------------ */
 
-/* What the word becomes: the place of the cause, or its code. */
+/* Returns what the word becomes: the place of the cause, or its code. */
 static uint32_t leave_cause(weir_cancel *token, const weir_error *cause)
 {
-	/* [relaxed] a number of its own for each fire. */
+	/* [relaxed] each fire gets a number of its own. */
 	uint32_t place = weiri_fetch_add_relaxed(&token->causes_taken, 1u);
 	weir_error none;
 
@@ -338,9 +342,9 @@ bool weir_cancel_off(weir_cancel_hook *hook)
 	state = weiri_load_relaxed(&hook->state); /* [relaxed] the CAS decides */
 	/*
 	 * [relaxed] the result does not say that fn has ended, so the call hands nothing over. The next
-	 * thread that takes the slot reads from a release sequence. The runner began it (P4), or the
-	 * thread that armed the slot; no other thread has written to the slot since. At most three
-	 * rounds.
+	 * thread that takes the slot reads from a release sequence, which the runner (P4) or the thread
+	 * that armed the slot began. No other thread has written to the slot since. The loop makes at
+	 * most three rounds.
 	 */
 	while (!weiri_cas_relaxed(&hook->state, &state, (uint32_t)(state == SLOT_RUNNING ? SLOT_LEFT : SLOT_FREE)))
 		;

@@ -1,5 +1,5 @@
 /*
- * cancel.h - what the library's own waits have beyond weir/cancel.h: hooks that any thread may run.
+ * cancel.h - what only the library's own waits use of cancel tokens: hooks that any thread may run.
  *
  * | call                    | progress             | blocks on | allocates            |
  * |-------------------------|----------------------|-----------|----------------------|
@@ -11,11 +11,14 @@
 
 #include <weir/cancel.h>
 
-/* As weir_cancel_on; fn ends a wait of the library's and runs no user code but completions. */
+/*
+ * As weir_cancel_on. fn ends one of the library's own waits. The only user code it runs is
+ * completions.
+ */
 enum weir_status weiri_cancel_on_wait(weir_cancel *token, weir_cancel_fn *fn, void *context, weir_cancel_hook **out);
 /*
- * For a caller that has found the token fired: runs such hooks that have not been run yet. The
- * thread that fired may have been stopped before it came to them.
+ * Runs the hooks of weiri_cancel_on_wait() that have not run yet. The caller has found that the
+ * token fired. The thread that fired it may have stalled before it reached them.
  */
 void weiri_cancel_help(weir_cancel *token);
 

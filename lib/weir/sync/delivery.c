@@ -11,7 +11,7 @@
 
 WEIRI_TLS struct weiri_deliveries weiri_deliveries_mine;
 
-/* The innermost first: what its calls still had to do. */
+/* Does what the thread's calls still had to do for other operations, the innermost call first. */
 static void abandon_visits(void)
 {
 	struct weiri_deliveries *mine = &weiri_deliveries_mine;
@@ -25,7 +25,10 @@ static void abandon_visits(void)
 	}
 }
 
-/* A completion ends the thread: what is due is told, and what its calls owe others is done. */
+/*
+ * Cleanup handler, for a completion that ends the thread: tells what is due, then abandons the
+ * visits.
+ */
 static void tell_at_the_end(void *outer)
 {
 	weiri_visits_cut(outer);

@@ -1,52 +1,54 @@
 /*
- * delivery.h - telling the owners of asynchronous operations that these have ended: one completion
- * after the other on each thread.
+ * delivery.h - running the completions of asynchronous operations, one after the other on each
+ * thread.
  *
- * A completion may start the next operation, and with a backlog that ends at once. Were its
- * completion called inside the start, each would run inside the one before, and the stack would end
- * before the backlog does. So whatever ends while a completion runs is done at once, but its own
- * completion is put on a list of the thread, and the call in which the first one ran, the
- * outermost, works the list off.
+ * A completion may start the next operation. If there is a backlog, that operation ends at once. If
+ * its completion ran inside the start, each completion would run inside the one before, and the
+ * stack would be used up before the backlog. So an operation that ends while a completion runs
+ * takes effect at once, but its own completion goes onto a list of the thread. The outermost call,
+ * in which the first completion ran, works the list off.
  *
  * Invariants
- *   D1  a thread's list is its own: only that thread reads or writes it, so it needs no atomics. It
- *       is linked through the operations, which the reference of the completion keeps alive; so
- *       nothing is allocated, and delivery cannot fail
- *   D2  exactly once: an operation ends once (pending.h O3), is put on one list once, and
- *       leaves it before it is told
- *   D3  a list that is not empty is being worked off by its thread, which has not returned from the
- *       outermost call: nothing stays behind
- *   D4  what is told is told outside of sections; what is due was put on the list outside of them,
- *       too
+ *   D1  only the thread itself reads or writes its list, so the list needs no atomics. The list is
+ *       linked through the operations, and the completion's reference keeps each of them alive. So
+ *       delivery allocates nothing and cannot fail
+ *   D2  a completion runs exactly once: its operation ends once (pending.h O3), goes onto one list
+ *       once, and leaves that list before its owner is told
+ *   D3  while a list is not empty, its thread is working it off and has not returned from the
+ *       outermost call. So no completion stays behind
+ *   D4  a completion goes onto the list outside of sections, and runs outside of sections
  * Order: the operations that end on one thread while a completion runs are delivered in the order in
  *   which they ended.
- * Progress: no thread waits here. A thread that stalls inside a completion delays what is due on it.
- *   That is what ended in calls that this completion, or an earlier one in the same outermost call,
- *   has made. An operation that ends in a call made outside completions is delivered immediately,
- *   and delays none after it.
- * A wait inside a completion, which headers forbid and programs do: before a call of Weir puts the
- *   thread to sleep for an operation, it delivers what is due on the thread, since it may wait for
- *   that. Other waits do not know of the list.
+ * Progress: no thread waits here. A thread that stalls inside a completion delays the completions
+ *   that are due on it. Their operations ended in calls that this completion, or an earlier one in
+ *   the same outermost call, has made. The completion of an operation that ends in a call made
+ *   outside completions is delivered immediately, and delays no later one.
+ * A wait inside a completion: headers forbid it, but programs do it. Before a call of Weir puts the
+ *   thread to sleep for an operation, it delivers what is due on the thread, since the call may
+ *   wait for just that. Other waits do not know of the list.
  * The end of a thread inside a completion (pthread_exit, pthread_cancel): a cleanup handler delivers
  *   the rest of the thread's list first, and then does what the calls under way still had to do for
- *   others (visits). The operation whose completion ended the thread keeps its memory. longjmp and
- *   exceptions out of a completion are not allowed (docs/embedding.md).
+ *   other operations (visits). The operation whose completion ended the thread keeps its memory.
+ *   longjmp and exceptions out of a completion are not allowed (docs/embedding.md).
  * Fork inside a completion: the child has the list and the stack of the forking thread, and delivers
  *   what is due in its copy, as the parent does. The lists of other threads belong to threads that
  *   the child does not have.
  * Signal handlers never complete an operation.
  *
  * Visits. A call that continues with an object after a completion may find that the completion has
- * destroyed it. So around such places the call visits the object, on a list on the thread's stack. A
- * destroy marks the visits of its own thread, and the call looks at the mark before it touches the
- * object again. No other thread destroys the object meanwhile, since the call has not returned.
+ * destroyed it. So the call visits the object around such places: it puts a struct weiri_visit on
+ * the list of the thread's visits, which lies on its stack. A destroy marks the visits that its own
+ * thread makes to the object, and the call looks at the mark before it touches the object again. No
+ * other thread destroys the object meanwhile, since the call has not returned.
  *
- * A call that cannot do without the object visits it as well, and the destroy refuses (tensor
- * queues). A call that serves several objects holds completions back until it has served all. They
- * are due, and are delivered when the call needs none of the objects any more (commits).
+ * A call that cannot do without the object visits it as well, and a destroy of the visited object
+ * refuses (tensor queues). A call that serves several objects holds completions back until it has
+ * served all of them. A completion that is held back is due. It is delivered when the call needs
+ * none of the objects any more (commits).
  *
- * A visit also says what its call still has to do for others: to serve those that wait for the object,
- * or to complete an operation that it has ended. So a completion that ends the thread loses neither.
+ * A visit also says what its call still has to do for other operations: to serve the operations
+ * that wait for the object, or to complete an operation that the call has ended. So neither is lost
+ * when a completion ends the thread.
  *
  * Checked: tests/test_completions.c.
  */
@@ -59,7 +61,9 @@
 
 struct weiri_delivery;
 
-/* Calls the completion. It may end everything that the operation belongs to, and the operation. */
+/*
+ * Calls the completion. The operation, and every object that it belongs to, may be gone afterwards.
+ */
 typedef void weiri_tell_fn(struct weiri_delivery *delivery);
 
 /* Embedded in an operation; written by the thread that completes it. */
@@ -72,8 +76,8 @@ struct weiri_record;
 struct weiri_served;
 
 /*
- * Serves the operations that wait for an object, until none can proceed (pending.h). Outside of
- * sections. It may run callbacks.
+ * Serves the operations that wait for an object, until none can proceed (pending.h). Called outside
+ * of sections. It may run callbacks.
  */
 typedef void weiri_serve_fn(struct weiri_record *record, void *object, struct weiri_served *served);
 
@@ -83,7 +87,7 @@ struct weiri_visit {
 	struct weiri_visit *outer;
 };
 
-/* Of the thread. */
+/* What a thread keeps for delivery. */
 struct weiri_deliveries {
 	struct weiri_delivery *first, *last; /* due; last: while there is a first */
 	struct weiri_visit *visits;
@@ -94,14 +98,17 @@ struct weiri_deliveries {
 WEIRI_SHARED extern WEIRI_TLS struct weiri_deliveries weiri_deliveries_mine;
 
 /*
- * Outside of sections. 1: it was told, and so was what became due meanwhile; the operation may be
- * gone. 0: a completion runs on this thread, and it will be told after that has returned.
+ * Called outside of sections. Returns 1 if tell() has run, and so has all that became due
+ * meanwhile; the operation may then be gone. Returns 0 if a completion runs on this thread, or
+ * completions are held back: tell() runs after that.
  */
 int weiri_deliver(struct weiri_delivery *delivery, weiri_tell_fn *tell);
 
 WEIRI_SHARED WEIRI_COLD void weiri_deliver_rest(void);
 
-/* Before this thread sleeps for an operation: tells what is due on it. Outside of sections. */
+/*
+ * Runs what is due on this thread. Called before it sleeps for an operation, outside of sections.
+ */
 static inline void weiri_deliver_due(void)
 {
 	if (WEIRI_UNLIKELY(weiri_deliveries_mine.first != NULL))
@@ -109,8 +116,9 @@ static inline void weiri_deliver_due(void)
 }
 
 /*
- * What ends on this thread from here on is due, until weiri_deliver_held() is given what this
- * returned. No user code, and no sleep, between.
+ * Holds completions back: they become due on this thread, and none runs before weiri_deliver_held()
+ * is called with the value that this call returned. No user code runs, and the thread does not
+ * sleep, between the two calls.
  */
 static inline int weiri_deliver_hold(void)
 {
@@ -120,7 +128,7 @@ static inline int weiri_deliver_hold(void)
 	return outer;
 }
 
-/* Outside of sections. */
+/* Ends the holding back; the outermost one delivers what is due. Called outside of sections. */
 static inline void weiri_deliver_held(int outer)
 {
 	weiri_deliveries_mine.under_way = outer;
@@ -128,7 +136,7 @@ static inline void weiri_deliver_held(int outer)
 		weiri_deliver_due();
 }
 
-/* The object is in use by this call, up to the end of the visit or of the object. */
+/* This call uses the object, until the visit ends or the object is destroyed. */
 static inline void weiri_visit_begin(struct weiri_visit *visit, const void *object, weiri_serve_fn *serve)
 {
 	*visit = (struct weiri_visit){object, serve, weiri_deliveries_mine.visits};
@@ -136,9 +144,10 @@ static inline void weiri_visit_begin(struct weiri_visit *visit, const void *obje
 }
 
 /*
- * The thread ends, and so have the functions inside of the one whose handler this is, in which the
- * visits were `outer`. If some of those had visits, these are gone with the stack. Then no completion
- * has ended the thread, but an allocator or a release function.
+ * Called by the cleanup handler of a function when the thread ends. `outer` is the innermost visit
+ * at the time when the function pushed its handler. The functions that it called have ended. If
+ * they had visits, these are gone with the stack. In that case no completion has ended the thread,
+ * but an allocator or a release function.
  */
 static inline void weiri_visits_cut(struct weiri_visit *outer)
 {
@@ -150,7 +159,7 @@ static inline void weiri_visits_cut(struct weiri_visit *outer)
 	mine->has_lost = 1;
 }
 
-/* 1: a completion destroyed the object. */
+/* Returns 1 if a completion destroyed the object. */
 static inline int weiri_visit_is_over(const struct weiri_visit *visit)
 {
 	return visit->object == NULL;
@@ -161,7 +170,7 @@ static inline void weiri_visit_end(const struct weiri_visit *visit)
 	weiri_deliveries_mine.visits = visit->outer;
 }
 
-/* 1: a call of this thread visits the object. */
+/* Returns 1 if a call of this thread visits the object. */
 static inline int weiri_visits_any(const void *object)
 {
 	const struct weiri_visit *visit = weiri_deliveries_mine.visits;
@@ -171,7 +180,7 @@ static inline int weiri_visits_any(const void *object)
 	return visit != NULL;
 }
 
-/* The object is about to be destroyed, by this thread. */
+/* Marks this thread's visits to the object, which this thread is about to destroy. */
 static inline void weiri_visits_end_of(const void *object)
 {
 	for (struct weiri_visit *visit = weiri_deliveries_mine.visits; visit != NULL; visit = visit->outer) {

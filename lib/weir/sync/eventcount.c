@@ -2,7 +2,7 @@
  * eventcount.c - the slow side of the eventcount: announce, sleep, wake.
  *
  * Source. A known construction (an epoch on which waiters sleep, and a count of waiters). Here the
- * store-load fence is on the waiter.
+ * store-load fence is on the side of the waiter.
  *
  * Invariants
  *   I1  waiters counts the calls between the increment in prepare() and the decrement in wait() or
@@ -20,11 +20,13 @@
  * asleep. If W read its key after the increment, by P1 W's second look saw N's change, which
  * contradicts the choice of W. notify(1) can wake a waiter W' that prepared between N's increment
  * and N's futex wake, instead of W. By P1 W' has seen N's change, and sleeps because another thread
- * has used that change up. So there is nothing for W either. The epoch wraps: a waiter that is
- * stalled between prepare and sleep for a multiple of 2^32 wakes sleeps until the next one.
+ * has used that change up. So there is nothing for W either. The epoch wraps: if exactly a multiple
+ * of 2^32 wakes pass while a waiter is stalled between prepare and sleep, that waiter sleeps until
+ * the next wake.
  *
- * Progress: notify and cancel are wait-free, and so is prepare but for membarrier(2); wait blocks.
- *   A waiter that is stalled anywhere costs each notifier one useless system call and nothing else.
+ * Progress: notify and cancel are wait-free; prepare is wait-free apart from membarrier(2); wait
+ *   blocks. A waiter that is stalled anywhere costs each notifier one useless system call and
+ *   nothing else.
  * Checked: tests/test_eventcount.c (plain, TSan, ASan), also with the symmetric fence;
  * stress/model/check_sync.c.
  */
@@ -52,7 +54,7 @@ struct weiri_eventcount_key weiri_eventcount_prepare(struct weiri_eventcount *ev
 	(void)weiri_fetch_add_relaxed(&event->waiters, 1);
 	/*
 	 * [heavy fence F1] between the announcement and the caller's look at the condition: Dekker's
-	 * algorithm, with notify().
+	 * pattern, with notify().
 	 */
 	key.blind = !weiri_fence_heavy();
 	/*

@@ -1,6 +1,6 @@
 /*
- * eventcount.h - sleep until a thread reports that a condition may have changed, at no cost to it
- * while no thread sleeps.
+ * eventcount.h - sleep until a thread reports that a condition may have changed. The report costs
+ * next to nothing while no thread sleeps.
  *
  * Waiter                                        Notifier
  *   if (condition) return;                        make the condition true;
@@ -13,8 +13,8 @@
  * with acquire and made true with release. The eventcount ensures only that a waiter whose second
  * look missed the change is woken.
  *
- * notify(n) wakes n waiters, so n waiters must suffice: all wait for the same thing, and a waiter
- * that was woken and leaves without a look passes the wake-up on with notify(1). Otherwise use
+ * notify(n) wakes n waiters. It is right only if n waiters suffice: all wait for the same thing,
+ * and a woken waiter that leaves without a look passes the wake-up on with notify(1). Otherwise use
  * notify_all.
  *
  * | call               | progress                                           | blocks on            |
@@ -50,8 +50,8 @@ void weiri_eventcount_init(struct weiri_eventcount *event);
 struct weiri_eventcount_key weiri_eventcount_prepare(struct weiri_eventcount *event);
 void weiri_eventcount_cancel(struct weiri_eventcount *event);
 /*
- * WEIRI_PARK_WOKEN: notified since prepare, or a spurious wake-up. WEIRI_PARK_TIMEOUT: the deadline
- * passed without a notify.
+ * Returns WEIRI_PARK_WOKEN if there was a notify since prepare, or a spurious wake-up. Returns
+ * WEIRI_PARK_TIMEOUT if the deadline passed without a notify.
  */
 enum weiri_park_result weiri_eventcount_wait(struct weiri_eventcount *event, struct weiri_eventcount_key key,
                                              uint64_t deadline_ns);
@@ -62,11 +62,11 @@ void weiri_eventcount_wake(struct weiri_eventcount *event, int count);
 static inline void weiri_eventcount_notify(struct weiri_eventcount *event, int count)
 {
 	/*
-	 * [light fence F1] between the caller's change and the look for waiters: Dekker's algorithm,
-	 * with prepare().
+	 * [light fence F1] between the caller's change and the look for waiters: Dekker's pattern, with
+	 * prepare().
 	 */
 	weiri_fence_light();
-	/* [relaxed] carries nothing; its place after the caller's store is kept by F1. */
+	/* [relaxed] carries nothing; F1 keeps it after the caller's store. */
 	if (WEIRI_UNLIKELY(weiri_load_relaxed(&event->waiters) != 0))
 		weiri_eventcount_wake(event, count);
 }

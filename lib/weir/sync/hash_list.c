@@ -47,8 +47,8 @@ void weiri_hash_node_init(struct weiri_hash_node *node, uint64_t hash, size_t by
 /* -- marks ------------------------------------------------------------------------------------- */
 
 /*
- * The place of the pointer to a bucket's mark, for a bucket other than 0. NULL: its segment does
- * not exist yet.
+ * Returns the place of the pointer to a bucket's mark, for a bucket other than 0; NULL if the
+ * segment of that place does not exist yet.
  */
 static _Atomic(struct weiri_hash_node *) *place_of(struct weiri_hash_list *list, size_t bucket)
 {
@@ -71,13 +71,13 @@ static struct weiri_hash_node *mark_of(struct weiri_hash_list *list, size_t buck
 
 static size_t bucket_of(const struct weiri_hash_list *list, uint64_t hash)
 {
-	/* [relaxed] an old number of bits gives a larger bucket, which contains the hash too. */
+	/* [relaxed] an older number of bits gives a larger bucket, which contains the hash too. */
 	return (size_t)(hash & ((UINT64_C(1) << weiri_load_relaxed(&list->bits)) - 1));
 }
 
 /*
- * The nearest mark at or before the bucket. A bucket without its highest 1 bit is the bucket from
- * which it was split, which lies before it.
+ * Returns the nearest mark at or before the bucket. Without its highest 1 bit, the number of a
+ * bucket is that of the bucket from which it was split, which lies before it.
  */
 static struct weiri_hash_node *start_of(struct weiri_hash_list *list, size_t bucket)
 {
@@ -189,8 +189,8 @@ restart:
 		weiri_section_read(scope->record, &node->next, &next); /* [P1, S] */
 		if ((next & REMOVED) != 0) {
 			/*
-			 * [seq_cst S] H3. at.here is without REMOVED, so this fails if the node of the link was
-			 * removed meanwhile.
+			 * [seq_cst S] H3. at.here is without REMOVED, so the CAS fails if the node of the link
+			 * was removed meanwhile.
 			 */
 			if (!weiri_cas_seq_cst(at.link, &at.here, next & ~REMOVED))
 				goto restart;
@@ -293,7 +293,7 @@ static WEIRI_COLD void grow(struct weiri_hash_list *list, uint32_t bits)
 
 static void count_insert(struct weiri_hash_list *list)
 {
-	/* [relaxed] a count, and a number of bits of which every earlier value is right too. */
+	/* [relaxed] a count, and a number of bits, whose older values are right too. */
 	size_t count = weiri_fetch_add_relaxed(&list->count, 1u) + 1;
 	uint32_t bits = weiri_load_relaxed(&list->bits);
 
@@ -370,7 +370,7 @@ int weiri_hash_list_remove(struct weiri_scope *scope, struct weiri_hash_list *li
 	uintptr_t next = weiri_load_relaxed(&node->next);
 
 	do {
-		if ((next & REMOVED) != 0) /* by another */
+		if ((next & REMOVED) != 0) /* by another call */
 			return 0;
 		/*
 		 * [relaxed] H2. A walk that reads REMOVED learns nothing else from it. The insert of the

@@ -3,10 +3,10 @@
  *
  * Algorithm. Split-ordered lists (Shalev and Shavit, JACM 2006) over Michael's list (SPAA 2002,
  * after Harris, DISC 2001), protected by the library's sections. All nodes are in one list, sorted
- * by the reversed bits of their hashes. A bucket of 2^b buckets is therefore a run of the list, and
- * splits in two when one more mark is inserted in its middle; no node is ever moved. The mark of a
- * bucket is a node that is never removed. The difference from the paper: only inserts make marks. A
- * look-up starts at the nearest existing mark to the left, so it allocates nothing.
+ * by the reversed bits of their hashes. So if there are 2^b buckets, each of them is a run of the
+ * list. A bucket splits in two when one more mark is inserted in its middle; no node is ever moved.
+ * The mark of a bucket is a node that is never removed. The difference from the paper: only inserts
+ * make marks. A look-up starts at the nearest existing mark to the left, so it allocates nothing.
  *
  * Invariants
  *   H1  nodes are sorted by (order, key), marks among them, and no two nodes that are not removed
@@ -15,8 +15,8 @@
  *   H3  a node is unlinked once, by the CAS on its predecessor's link, which must be without
  *       REMOVED; the thread of that CAS drops the list's reference to the node
  *   H4  a walk continues only through a link that was without REMOVED when it was last read, or
- *       that is the new value of the walk's own CAS. Then its node was linked, and so is the
- *       successor, which a section that was reserved before therefore protects (list.h, L3)
+ *       that is the new value of the walk's own CAS. Then the node of the link was linked, and so
+ *       is its successor. So a section that reserved before protects the successor (list.h, L3)
  *   H5  a bucket's mark is linked before `marks` shows it, and is never removed
  * Pairs
  *   P1  insert (CAS) -> walk: the node's fields
@@ -43,12 +43,12 @@
 struct weiri_hash_node {
 	_Atomic(uintptr_t) next;      /* bit 0: removed */
 	uint64_t order;               /* the reversed bits of the hash: odd for an item, even for a mark */
-	struct weiri_retired retired; /* reclaim() drops the list's reference */
+	struct weiri_retired retired; /* its reclaim() drops the list's reference */
 };
 
 /*
- * Less than, equal to or greater than 0: `key` is before, equal to, or after the node's. Called for
- * equal hashes only.
+ * Returns less than, equal to or greater than 0 if `key` is before, equal to or after the node's
+ * key. Called for equal hashes only.
  */
 typedef int weiri_hash_compare(const void *key, struct weiri_hash_node *node);
 
@@ -67,37 +67,37 @@ struct weiri_hash_list {
 void weiri_hash_list_init(struct weiri_hash_list *list, weiri_hash_compare *compare, const weir_allocator *allocator);
 /*
  * Frees the marks, and gives each node that was not removed to end(). No other thread may be using
- * it.
+ * the list.
  */
 void weiri_hash_list_fini(struct weiri_hash_list *list, void (*end)(struct weiri_hash_node *node));
 
 /*
- * Before an insert. ended() is called once, after the node was removed and no section can see it
- * any more.
+ * Called before the insert. ended() is called once, after the node was removed and when no section
+ * can see it any more.
  */
 void weiri_hash_node_init(struct weiri_hash_node *node, uint64_t hash, size_t bytes,
                           void (*ended)(struct weiri_retired *retired));
 
 /*
- * All in `scope`. A returned node may be removed at any time; its memory and fields stay until the
- * scope ends. NULL: not found.
+ * The calls below run in `scope`. A returned node may be removed at any time; its memory and fields
+ * stay until the scope ends. find() returns NULL if there is no node with the key.
  */
 struct weiri_hash_node *weiri_hash_list_find(struct weiri_scope *scope, struct weiri_hash_list *list, uint64_t hash,
                                              const void *key);
 /*
- * NULL: `node`, whose key is `key`, has been inserted. Otherwise the node with that key that is in
- * the list.
+ * Returns NULL if it inserted `node`, whose key is `key`. Otherwise returns the node with that key
+ * that is in the list already.
  */
 struct weiri_hash_node *weiri_hash_list_insert(struct weiri_scope *scope, struct weiri_hash_list *list,
                                                struct weiri_hash_node *node, uint64_t hash, const void *key);
-/* 1: this call removed the node. 0: another call had. */
+/* Returns 1 if this call removed the node, 0 if another call had removed it. */
 int weiri_hash_list_remove(struct weiri_scope *scope, struct weiri_hash_list *list, struct weiri_hash_node *node,
                            uint64_t hash, const void *key);
-/* The first node after `key` in the list's own order; the first node if key is NULL. */
+/* Returns the first node after `key` in the list's own order; the first node if `key` is NULL. */
 struct weiri_hash_node *weiri_hash_list_after(struct weiri_scope *scope, struct weiri_hash_list *list, uint64_t hash,
                                               const void *key);
 
-/* The number of nodes in the list; approximate while inserts and removals run. */
+/* Returns the number of nodes in the list; approximate while inserts and removals run. */
 size_t weiri_hash_list_count(const struct weiri_hash_list *list);
 
 #endif

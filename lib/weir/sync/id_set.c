@@ -28,8 +28,8 @@ void weiri_id_set_release_mark(void *context, void *memory, size_t size, size_t 
 }
 
 /*
- * Numbers next to each other in far buckets, so that each bucket has few: a multiplication by 2^64
- * / phi, whose high bits are the good ones.
+ * Puts neighbouring numbers into distant buckets, so that each bucket holds few. A multiplication
+ * by 2^64 / phi does that best in its high bits.
  */
 static uint64_t hash_of(uint64_t number)
 {
@@ -53,7 +53,7 @@ int weiri_id_set_compare(const void *number, struct weiri_hash_node *node)
 void weiri_id_set_enter(struct weiri_scope *scope, struct weiri_id_set *all, struct weiri_id_entry *thing, size_t bytes,
                         void (*ended)(struct weiri_retired *retired))
 {
-	/* [relaxed] a number of its own for each; the list carries the rest. */
+	/* [relaxed] each object gets a number of its own; the list carries the rest. */
 	thing->number = weiri_fetch_add_relaxed(&all->given, UINT64_C(1)) + 1;
 	weiri_hash_node_init(&thing->node, hash_of(thing->number), bytes, ended);
 	(void)weiri_hash_list_insert(scope, &all->list, &thing->node, hash_of(thing->number), &thing->number);

@@ -55,8 +55,8 @@ restart:
 			continue;
 		}
 		/*
-		 * [seq_cst] L2. Fails unless the link is still what was read, unmarked. Precedes the era in
-		 * which the node dies: I1, section.h.
+		 * [seq_cst] L2. The CAS fails unless the link is still what was read, unmarked. It precedes
+		 * the era in which the node dies: I1, section.h.
 		 */
 		if (!weiri_cas_seq_cst(link, &here, next & ~REMOVED))
 			goto restart;
@@ -76,8 +76,8 @@ void weiri_list_append(struct weiri_scope *scope, struct weiri_list *list, struc
 	do {
 		end = 0;
 		/*
-		 * [seq_cst, P1 release] seq_cst: of a thread that appends and then reads a flag, and one
-		 * that sets it and then walks, one sees the other.
+		 * [seq_cst, P1 release] seq_cst: one thread appends and then reads a flag; another sets the
+		 * flag and then walks. At least one of them sees the write of the other.
 		 */
 	} while (!weiri_cas_seq_cst(walk(scope, list), &end, (uintptr_t)node));
 }
@@ -115,8 +115,8 @@ struct weiri_list_node *weiri_list_next(struct weiri_scope *scope, struct weiri_
 		if ((link & REMOVED) == 0)
 			return node_of(link);
 		/*
-		 * L3. The node's remover may have stalled before it unlinked the node. Without help here,
-		 * this walk would never get past it.
+		 * L3. The thread that removed the node may have stalled before it unlinked the node.
+		 * Without help here, this walk would never get past the node.
 		 */
 		(void)walk(scope, list);
 	}

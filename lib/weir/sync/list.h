@@ -1,6 +1,6 @@
 /*
  * list.h - a lock-free list in arrival order; any thread can remove a node from its middle. For
- * waiters, and for the hooks of a cancel token.
+ * waiters, and for the threads that are announced at a queue.
  *
  * Algorithm. Michael's list (SPAA 2002, after Harris, DISC 2001), protected by the library's
  * sections. A node is removed by marking its own link, and unlinked by the next walk that passes
@@ -12,8 +12,8 @@
  *       that thread drops the list's reference to it
  *   L3  a walk continues only through a link that was unmarked when it was last read. The node of
  *       such a link was linked, and so is its successor. A marked link may lead to a node that was
- *       born after the section began, was unlinked and freed; a second read of the link, which
- *       protects every other read of a section, would show the same value
+ *       born after the section began, was unlinked and freed. A second read of the link protects
+ *       every other read of a section; here it would show the same value
  * Pairs
  *   P1  append -> walk: the node's fields
  *   P2  remove (mark) -> walk: the mark alone; it continues P1 of the successor
@@ -28,7 +28,7 @@
 
 struct weiri_list_node {
 	_Atomic(uintptr_t) next;      /* bit 0: removed */
-	struct weiri_retired retired; /* reclaim() drops the list's reference; set by weiri_list_node_init */
+	struct weiri_retired retired; /* its reclaim() drops the list's reference */
 };
 
 struct weiri_list {
@@ -36,29 +36,30 @@ struct weiri_list {
 };
 
 /*
- * Before the node is appended. bytes: the size of its allocation. ended() is called once, after the
- * node was removed and no section can see it any more.
+ * Called before the node is appended. bytes: the size of its allocation. ended() is called once,
+ * after the node was removed and when no section can see it any more.
  */
 void weiri_list_node_init(struct weiri_list_node *node, size_t bytes, void (*ended)(struct weiri_retired *retired));
 
-/* All in `scope`. */
+/* The calls below run in `scope`. */
 void weiri_list_append(struct weiri_scope *scope, struct weiri_list *list, struct weiri_list_node *node);
 /*
- * 1: this call removed the node. 0: another call had. Walks may pass the node until their scopes
- * end.
+ * Returns 1 if this call removed the node, 0 if another call had removed it. Walks may pass the
+ * node until their scopes end.
  */
 int weiri_list_remove(struct weiri_scope *scope, struct weiri_list *list, struct weiri_list_node *node);
-/* Unlinks all removed nodes, also those whose remover has not got to it yet. */
+/* Unlinks all removed nodes, even if the removing thread has not unlinked its node yet. */
 void weiri_list_sweep(struct weiri_scope *scope, struct weiri_list *list);
 /*
- * The node after `node`; for NULL, the first. If `node` has been removed, the walk restarts at the
- * first node, so it may come to a node more than once, and callers check the state that they keep
- * in it. A returned node may already be removed. For a walk within one scope.
+ * For a walk within one scope. Returns the node after `node`, or the first node if `node` is NULL.
+ * If `node` has been removed, the walk restarts at the first node. So it may come to a node more
+ * than once, and callers check the state that they keep in the node. A returned node may already be
+ * removed.
  */
 struct weiri_list_node *weiri_list_next(struct weiri_scope *scope, struct weiri_list *list,
                                         const struct weiri_list_node *node);
 
-/* 1: there may be a node. Needs no section. */
+/* Returns 1 if there may be a node. Needs no section. */
 static inline int weiri_list_occupied(const struct weiri_list *list)
 {
 	/* [relaxed] not followed; the caller's light fence keeps it after the caller's change. */

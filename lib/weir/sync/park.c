@@ -1,9 +1,9 @@
 /*
  * park.c - spin-then-sleep on a futex word.
  *
- * Pair P1 change -> wait: what the changer wrote before. The changer is the caller of
- * weiri_park_wake(), with the access to the word that came before it. No wake-up is lost: the
- * kernel compares the word again, under the lock that a wake takes, before it puts the thread to
+ * Pair P1 change -> wait: what the changing thread wrote before. That thread is the caller of
+ * weiri_park_wake(); the change is its access to the word before that call. No wake-up is lost:
+ * Linux compares the word again, under the lock that a wake takes, before it puts the thread to
  * sleep.
  */
 #include "sync/park.h"
@@ -61,8 +61,8 @@ enum weiri_park_result weiri_park_wait_marked(_Atomic(uint32_t) *word, uint32_t 
 	if (changed_while_spinning(word, expected))
 		return WEIRI_PARK_WOKEN;
 	/*
-	 * [relaxed] the mark carries nothing. A failure, here and below: the word has changed, and is
-	 * looked at with acquire.
+	 * [relaxed] the mark carries nothing. If the CAS fails, here or below, the word has changed,
+	 * and sleep_until_changed() looks at it with acquire.
 	 */
 	if (!weiri_cas_relaxed(word, &seen, asleep))
 		return sleep_until_changed(word, expected, deadline_ns);

@@ -1,10 +1,10 @@
 /*
  * park.h - waiting for a 32-bit word to change: a short spin, then sleep.
  *
- * It spins first, because a partner that is about to answer does so within a microsecond, and a
- * sleep costs several. Guarantee: when the wait returns WEIRI_PARK_WOKEN, the caller sees what the
- * thread that changed the word wrote before it, if that change was a release or stronger. The wake
- * itself orders nothing.
+ * The wait spins first: a partner that is about to answer does so within a microsecond, and a sleep
+ * costs several microseconds. Guarantee: when the wait returns WEIRI_PARK_WOKEN, the caller sees
+ * what the thread that changed the word wrote before the change, if that change was a release or
+ * stronger. The wake itself orders nothing.
  *
  * | call            | progress                       | blocks on            |
  * |-----------------|--------------------------------|----------------------|
@@ -32,7 +32,7 @@ enum { WEIRI_PARK_SPINS = 100 };
 
 /*
  * Returns once *word differs from `expected`, or deadline_ns has passed (absolute; 0: look once;
- * WEIR_NO_DEADLINE: no limit). Absorbs wake-ups without a change.
+ * WEIR_NO_DEADLINE: no limit). A wake-up without a change does not end the wait.
  */
 enum weiri_park_result weiri_park_wait(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns);
 
@@ -45,8 +45,8 @@ enum weiri_park_result weiri_park_wait_marked(_Atomic(uint32_t) *word, uint32_t 
                                               uint64_t deadline_ns);
 
 /*
- * Wakes up to `count` sleeping threads. The caller has changed *word before. Does not read *word,
- * which may already be freed.
+ * Wakes up to `count` sleeping threads. The caller has changed *word before. The call does not read
+ * *word, which may already be freed.
  */
 void weiri_park_wake(_Atomic(uint32_t) *word, int count);
 

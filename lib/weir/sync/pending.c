@@ -52,7 +52,7 @@ void weiri_pending_release(weir_pending *pending)
 {
 	weir_allocator allocator;
 
-	/* [acq_rel] the last one sees all that the others did. */
+	/* [acq_rel] the last release sees all that came before the others. */
 	if (weiri_fetch_sub_acq_rel(&pending->references, 1u) != 1)
 		return;
 	allocator = pending->allocator;
@@ -73,7 +73,7 @@ static WEIRI_UNSEEN void assert_not_done(const weir_pending *pending)
 	WEIR_ASSERT2(O3, (weiri_peek(&pending->state) & WEIRI_PENDING_DONE) == 0);
 }
 
-/* Before its owner is told. */
+/* Holds until the owner is told. */
 static WEIRI_UNSEEN void assert_counted(const struct weiri_pending_entry *entry)
 {
 	WEIR_ASSERT2(O4, !entry->listed || entry->counted);
@@ -82,7 +82,7 @@ static WEIRI_UNSEEN void assert_counted(const struct weiri_pending_entry *entry)
 
 /* -- the claim --------------------------------------------------------------------------------- */
 
-/* 1: the caller has the claim. 0: it is complete, or its claimer attempts once more. */
+/* Returns 1 if the caller now has the claim, 0 if it is complete or its claimer attempts again. */
 int weiri_pending_claim(weir_pending *pending)
 {
 	/* [relaxed] the CAS counts. */
@@ -97,8 +97,8 @@ int weiri_pending_claim(weir_pending *pending)
 				return 1;
 		} else if (weiri_cas_release(&pending->state, &state, state | WEIRI_PENDING_AGAIN)) {
 			/*
-			 * [P1 release] also if AGAIN was there: the claimer may have made its last attempt
-			 * before our change.
+			 * [P1 release] also if AGAIN was set already: the claimer may have made its last
+			 * attempt before our change.
 			 */
 			return 0;
 		}
@@ -106,8 +106,8 @@ int weiri_pending_claim(weir_pending *pending)
 }
 
 /*
- * Leaves CANCEL to the claimer. 1: there was none, and the caller, which wants the claim, has it
- * now.
+ * Leaves CANCEL to the claimer. Returns 1 if the caller wanted the claim and has it now, because
+ * there was no claimer.
  */
 static int set_cancel(weir_pending *pending, enum weiri_pending_why why, int want_claim)
 {
@@ -130,7 +130,7 @@ void weiri_pending_cancel_claimed(weir_pending *pending, enum weiri_pending_why 
 	(void)set_cancel(pending, why, 0);
 }
 
-/* With the claim: `why` was in the state. */
+/* With the claim. `why` is what the state said. */
 static enum weir_status describe_cancel(weir_pending *pending, uint32_t why)
 {
 	weir_error cause = {WEIR_CANCELLED, "cancelled"};
@@ -142,7 +142,7 @@ static enum weir_status describe_cancel(weir_pending *pending, uint32_t why)
 	return pending->kind->describe(pending, (enum weiri_pending_why)why, &cause);
 }
 
-/* With the claim, which is kept if the result is COMPLETE, and given up otherwise. */
+/* Called with the claim, which is kept if the result is COMPLETE and given up otherwise. */
 enum weiri_pending_outcome weiri_pending_drive(struct weiri_scope *scope, weir_pending *pending, int *moved)
 {
 	for (;;) {
@@ -162,7 +162,7 @@ enum weiri_pending_outcome weiri_pending_drive(struct weiri_scope *scope, weir_p
 		if (outcome == WEIRI_PENDING_COMPLETE)
 			return outcome;
 		state = WEIRI_PENDING_CLAIMED;
-		/* [P1 release] A failure: AGAIN or CANCEL came. */
+		/* [P1 release] The CAS fails if AGAIN or CANCEL came. */
 		if (weiri_cas_release(&pending->state, &state, 0u))
 			return outcome;
 	}
@@ -175,7 +175,10 @@ static void count(const struct weiri_pending_entry *entry)
 	(void)weiri_fetch_add_relaxed(entry->place.waiting, (size_t)1); /* [relaxed] the destroyer has ordered all calls */
 }
 
-/* From when it waits, or its completion is due, until its owner is told: O4. */
+/*
+ * Counts the operation from its wait, or from when its completion is due, until its owner is told:
+ * O4.
+ */
 static void count_all(weir_pending *pending)
 {
 	for (size_t i = 0; i < pending->entry_count; i++) {
@@ -199,7 +202,7 @@ static void uncount_all(weir_pending *pending)
 	}
 }
 
-/* In the scope, with the claim, complete: takes it off its lists. */
+/* In the scope, with the claim: takes a complete operation off its lists. */
 void weiri_pending_finish(struct weiri_scope *scope, weir_pending *pending)
 {
 	const struct weiri_pending_kind *kind = pending->kind;
@@ -222,7 +225,7 @@ static void wake_owner(weir_pending *pending)
 {
 	uint32_t unfinished = WEIRI_PENDING_UNFINISHED;
 
-	/* [P2 release] The owner is not asleep, and will look before it sleeps: no system call. */
+	/* [P2 release] On success the owner is awake and will look before it sleeps: no system call. */
 	if (!weiri_cas_release(&pending->finished, &unfinished, (uint32_t)WEIRI_PENDING_FINISHED)) {
 		if (pending->kind->wakes != NULL)
 			pending->kind->wakes(pending);
@@ -241,7 +244,7 @@ static void tell(struct weiri_delivery *delivery)
 	pending->kind->tell(pending);
 }
 
-/* Tells the owner. An asynchronous operation's outside of scopes. It may be gone afterwards. */
+/* Tells the owner: of an asynchronous operation outside of scopes. It may be gone afterwards. */
 void weiri_pending_complete(weir_pending *pending)
 {
 	WEIR_ASSERT_LOOK(assert_not_done(pending));
@@ -289,7 +292,10 @@ void weiri_pending_told(weir_pending *pending)
 
 /* -- serving ----------------------------------------------------------------------------------- */
 
-/* A complete operation. 1: the walk ends for it. */
+/*
+ * Completes a finished operation or leaves it to the caller. Returns 1 if the walk must end for
+ * that.
+ */
 static int hand_over(struct weiri_served *served, weir_pending *pending)
 {
 	if (pending->entry_count > 1) {
@@ -336,7 +342,7 @@ void weiri_served_tell(struct weiri_served *served)
 		weiri_pending_complete(pending);
 }
 
-/* Goes on with what a pump had finished whose thread ends in it. */
+/* The thread ends inside a pump: takes over the operations that this pump had finished. */
 static void take_over(struct weiri_record *record, void *object, struct weiri_served *served)
 {
 	const struct weiri_served *left = object;
@@ -351,7 +357,7 @@ static void take_over(struct weiri_record *record, void *object, struct weiri_se
 	weiri_served_tell(served);
 }
 
-/* All objects that the operation waited for. */
+/* Serves all objects that the operation waited for. */
 static void serve_places(struct weiri_record *record, const weir_pending *pending, struct weiri_served *served)
 {
 	for (size_t i = 0; i < pending->entry_count; i++) {
@@ -404,7 +410,7 @@ void weiri_pending_stand(struct weiri_scope *scope, weir_pending *pending, struc
 	weiri_list_append(scope, &entry->place.waiters->list, &entry->node); /* [seq_cst] */
 }
 
-/* 0: refused, and complete. */
+/* Returns 0 if the kind refused the operation, which is then complete. */
 static int join_lists(struct weiri_scope *scope, weir_pending *pending)
 {
 	for (size_t i = 0; i < pending->entry_count; i++) {
@@ -418,7 +424,7 @@ static int join_lists(struct weiri_scope *scope, weir_pending *pending)
 	return 1;
 }
 
-/* It is on all its lists, and will attempt once more. 0: a change may overlook it. */
+/* It is on all its lists and will be attempted again. Returns 0 if a change may overlook it. */
 static int post(weir_pending *pending)
 {
 	int seen = 1;
@@ -428,7 +434,10 @@ static int post(weir_pending *pending)
 	return seen;
 }
 
-/* Those ahead of it go first: the pump after the start begins with them. 0: AGAIN or CANCEL came. */
+/*
+ * The operations ahead go first: the pump after the start serves them. Returns 0 on AGAIN or
+ * CANCEL.
+ */
 static int give_up_claim(weir_pending *pending)
 {
 	uint32_t state = WEIRI_PENDING_CLAIMED;
@@ -451,7 +460,7 @@ static enum weiri_pending_outcome wait_on_lists(struct weiri_scope *scope, weir_
 	return weiri_pending_drive(scope, pending, &moved);
 }
 
-/* Before it stands on a list, where nothing else sees it. */
+/* Attempts an operation that stands on no list yet, so that no other thread sees it. */
 static enum weiri_pending_outcome attempt_unlisted(struct weiri_scope *scope, weir_pending *pending)
 {
 	const struct weiri_pending_kind *kind = pending->kind;
@@ -462,7 +471,7 @@ static enum weiri_pending_outcome attempt_unlisted(struct weiri_scope *scope, we
 	return kind->attempt(scope, pending, &moved);
 }
 
-/* 1: complete, and off its lists. */
+/* Returns 1 if it is complete, and off its lists. */
 static int attempt_or_wait(struct weiri_record *record, weir_pending *pending)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
@@ -487,7 +496,10 @@ void weiri_pending_try(struct weiri_record *record, weir_pending *pending)
 	weiri_pending_release(pending); /* the completion's */
 }
 
-/* By the starter: a callback that runs in here may destroy objects, because it may have been told already. */
+/*
+ * For the starter: a callback that runs inside the call may destroy the objects, as the owner may
+ * be told already.
+ */
 static void visit_all(weir_pending *pending)
 {
 	for (size_t i = 0; i < pending->entry_count; i++) {
@@ -497,7 +509,7 @@ static void visit_all(weir_pending *pending)
 	}
 }
 
-/* Ends the visits, too. */
+/* Serves the objects that still exist, and ends the visits. */
 static void pump_visited(struct weiri_record *record, weir_pending *pending)
 {
 	for (size_t i = 0; i < pending->entry_count; i++) {
@@ -537,7 +549,7 @@ void weiri_pending_start(struct weiri_record *record, weir_pending *pending)
 	weiri_visit_begin(&visit, place.object, place.serve);
 	if (attempt_or_wait(record, pending))
 		weiri_pending_complete(pending);
-	/* It changed the object, or gave something back: others may go on. */
+	/* It changed the object, or gave something back: other operations may go on. */
 	if (!weiri_visit_is_over(&visit))
 		weiri_pending_pump(record, place.object, place.serve);
 	weiri_visit_end(&visit);
@@ -555,12 +567,15 @@ void weiri_pending_begin(struct weiri_record *record, weir_pending *pending, wei
 
 /* -- cancelling -------------------------------------------------------------------------------- */
 
-/* The owner of a blocking call cancels it itself, because its token fired. */
+/* Makes the owner of a blocking call cancel it, because its token fired. */
 static void raise_alarm(weir_pending *pending)
 {
 	uint32_t seen = WEIRI_PENDING_UNFINISHED;
 
-	/* [relaxed] only the alarm. The first CAS fails while the owner sleeps; both: it completed, or knows. */
+	/*
+	 * [relaxed] carries only the alarm. The first CAS fails if the owner sleeps. If the second
+	 * fails too, the operation has completed, or the owner knows of the alarm.
+	 */
 	while (seen == WEIRI_PENDING_UNFINISHED || seen == WEIRI_PENDING_ASLEEP) {
 		if (weiri_cas_relaxed(&pending->finished, &seen, (uint32_t)WEIRI_PENDING_ALARMED)) {
 			weiri_futex_wake(&pending->finished, 1);
@@ -569,7 +584,7 @@ static void raise_alarm(weir_pending *pending)
 	}
 }
 
-/* What is counted keeps the objects. Completed last: O4. */
+/* The operation is counted, so the objects still exist. It is completed last: O4. */
 static void serve_and_complete(struct weiri_record *record, void *object, struct weiri_served *served)
 {
 	serve_places(record, object, served);

@@ -1,6 +1,6 @@
 /*
  * pending_wait.c - threads that sleep until an operation ends: the owner of a blocking call, and
- * those that wait with a handle. See pending.h and weir/pending.h.
+ * threads that wait with a handle. See pending.h and weir/pending.h.
  */
 #include <limits.h>
 #include <pthread.h>
@@ -20,7 +20,7 @@ static const uint64_t blind_sleep_ns = 1000000;
 struct call {
 	weir_pending *pending;
 	weir_cancel_hook *hook;    /* on its token; NULL: none */
-	struct weiri_visit *outer; /* the visits at its begin */
+	struct weiri_visit *outer; /* the innermost visit when it began */
 };
 
 static void on_token(void *context)
@@ -31,7 +31,10 @@ static void on_token(void *context)
 	weiri_pending_release(pending);
 }
 
-/* Until something happens, or little is left to the deadline. */
+/*
+ * Sleeps and serves alternately, until the word changes or the deadline is less than one sleep
+ * away.
+ */
 static WEIRI_COLD void look_now_and_then(struct weiri_record *record, weir_pending *pending, uint64_t deadline_ns)
 {
 	uint64_t until;
@@ -44,7 +47,7 @@ static WEIRI_COLD void look_now_and_then(struct weiri_record *record, weir_pendi
 	}
 }
 
-/* Without a deadline. */
+/* Sleeps without a deadline. */
 static void sleep_until_told_or_alarmed(weir_pending *pending)
 {
 	uint32_t seen;
@@ -60,7 +63,7 @@ static void sleep_until_told_or_alarmed(weir_pending *pending)
 	}
 }
 
-/* Until it completes, which the deadline or an alarm makes it do. */
+/* Sleeps until the operation completes. The deadline or an alarm makes this thread cancel it. */
 static void sleep_until_finished(struct weiri_record *record, weir_pending *pending, uint64_t deadline_ns)
 {
 	weiri_deliver_due(); /* a callback that waits here may wait for what is due behind it */
@@ -79,7 +82,7 @@ static void watch_token(struct call *call, weir_cancel *cancel)
 	weiri_pending_retain(pending); /* the hook's */
 	if (weiri_cancel_on_wait(cancel, on_token, pending, &call->hook) == WEIR_OK)
 		return;
-	/* It could not be cancelled: it ends at once instead. */
+	/* The token could not cancel the operation, so it ends at once. */
 	weiri_pending_cancel(pending, WEIRI_PENDING_FOR_MEMORY);
 	weiri_pending_release(pending);
 }
@@ -91,9 +94,10 @@ static void leave_token(const struct call *call)
 }
 
 /*
- * A function of the user's ends the thread inside the call. The items are the caller's, often on its
- * stack, so no thread may move them later. If this thread has lost claims, the operation's may be
- * one of them, and then there is nothing to wait for.
+ * Cleanup handler: a function of the user ends the thread inside the call. The items belong to the
+ * caller and often lie on its stack, so no thread may move them later. If this thread has lost
+ * claims, it may have lost the operation's, and then nothing will end the operation: the handler
+ * does not wait.
  */
 static void end_with_thread(void *context)
 {
@@ -190,7 +194,7 @@ static void on_waiter_token(void *context)
 	weiri_pending_release(pending);
 }
 
-/* WEIR_OK once it has ended. */
+/* Returns WEIR_OK once the operation has ended. */
 static enum weir_status sleep_until_told(weir_pending *pending, uint64_t deadline_ns, const weir_cancel *cancel)
 {
 	for (;;) {

@@ -1,16 +1,16 @@
 /*
- * reader_count.h - whether any thread still reads what its owner lends for as long as a word is
- * open.
+ * reader_count.h - tells an owner whether any thread still reads what it lends. It lends for as
+ * long as a word is open.
  *
- * A reader begins, then reads the word, uses what was lent only if the word is open, and ends. The
- * owner sees the word shut, which it stays, and then asks. If the answer is "no readers", no
- * thread reads what was lent any more, nor will.
+ * A reader begins, then reads the word. It uses what was lent only if the word is open, and then
+ * ends. The owner sees the word shut, which is final, and then asks. If the answer is "no readers",
+ * no thread reads what was lent any more, and none will.
  * Pairs
- *   B1  asked -> begin: the word is shut, and a reader that begins later sees that
- *   B2  end -> asked: the reads were made before
+ *   B1  asked -> begin: that the word is shut. A reader that begins later sees it
+ *   B2  end -> asked: that the reads were made before
  * Why. Begin, end and ask are read-modify-writes of one count. So they have one order, and each of
- * them sees what the releases before it carry. A reader that began before the owner asked, and had
- * not ended, is in the count.
+ * them sees what the releases before it carry. A reader that began before the owner asked and has
+ * not ended is in the count.
  * Progress: wait-free.
  * Checked: stress/model/check_sync.c.
  */
@@ -35,7 +35,7 @@ static inline void weiri_reader_end(_Atomic(uint32_t) *readers)
 
 static inline int weiri_has_readers(_Atomic(uint32_t) *readers)
 {
-	/* [B1 release, B2 acquire] adds 0: unlike a load, it takes a place in the order. */
+	/* [B1 release, B2 acquire] adds 0: unlike a load, this takes a place in the order. */
 	return weiri_fetch_add_acq_rel(readers, 0u) != 0;
 }
 

@@ -19,8 +19,9 @@ void weiri_ready_fd_fini(struct weiri_ready_fd *ready_fd)
 }
 
 /*
- * From `seen` to the next version, in this state. [P1 release] No acquire: a version never comes
- * back, so a CAS that succeeds reads the store that was loaded with one.
+ * Changes the word from `seen` to the next version, with this state. [P1 release] No acquire: a
+ * version never comes back, so a CAS that succeeds reads the store that the load of `seen`
+ * acquired.
  */
 static int change(struct weiri_ready_fd *ready_fd, uint64_t seen, uint64_t state)
 {
@@ -34,7 +35,7 @@ static void light(struct weiri_ready_fd *ready_fd, uint64_t seen)
 {
 	weiri_eventfd_add(ready_fd->event);
 	if (!change(ready_fd, seen, LIT))
-		weiri_eventfd_take(ready_fd->event); /* B1: another's is in */
+		weiri_eventfd_take(ready_fd->event); /* B1: that of another thread is in */
 }
 
 void weiri_ready_fd_settle(struct weiri_ready_fd *ready_fd, weiri_ready_fd_look_fn *look, void *context)

@@ -10,14 +10,14 @@
  * each change of the word obliges the thread that made it to one system call:
  *
  *   DARK -> LIGHTING            the condition holds
- *   LIGHTING -> LIT             by a thread that has added one to the count; several threads
- *                               may have, and those whose CAS fails take theirs back
+ *   LIGHTING -> LIT             by a thread that has added one to the count. Several threads
+ *                               may add one; a thread whose CAS fails takes its one back
  *   LIT -> DARK                 the condition does not hold; the thread then takes one
  *   DARK -> DARK, LIT -> LIT    the word is right; only its version advances
  *
  * A settle reads the word, evaluates the condition, and ends with a CAS that succeeds only if no
  * other settle ended in between. The version serves the last row: a settle that found nothing to do
- * still makes the CAS fail of a settle that evaluated the condition before it.
+ * still advances it, so the CAS of a settle that evaluated the condition earlier fails.
  *
  * Source. We know of no publication of a lock-free level-triggered eventfd.
  *
@@ -27,20 +27,20 @@
  *   B2  the word agrees with the condition as it was at some moment between the last two changes of
  *       the word that ended a settle
  *   B3  when every thread that changed the condition has settled since, word, count and condition
- *       agree. Let S be the settle that ended last. S's evaluation sees a change whose settle ended
- *       before S read the word (P1). A change whose settle ended later than that, and before S's
- *       CAS, makes that CAS fail. None ended after S
+ *       agree. Let S be the settle that ended last. If the settle of a change ended before S read
+ *       the word, S's evaluation sees the change (P1). If it ended later, but before S's CAS, that
+ *       CAS fails. No settle ended after S
  * Pairs
  *   P1  settle (CAS of the word) -> settle (load): what the first one's caller had changed before
- * Linearization: of a settle, its last CAS. Of what a poller sees, the kernel's count.
- * Spurious readiness. The descriptor can be readable while the condition does not hold in two cases
- *   only: between the change that ended the condition and the end of that change's settle; and
- *   while a thread stands between a CAS and its system call, or has added one too many and not yet
- *   taken it back. By B1 there is no other case, and each such thread accounts for one. Readiness
- *   is late only by a running settle: a thread that finds LIGHTING does not rely on the thread that
- *   made it so.
- * Progress: lock-free. A CAS fails because another settle ended or advanced; a settle that is alone
- *   does at most four.
+ * Linearization: a settle at its last CAS; what a poller sees at Linux's access to the count.
+ * Spurious readiness. The descriptor can be readable although the condition does not hold in two
+ *   cases only. One lasts from the change that ended the condition to the end of that change's
+ *   settle. The other lasts while a thread stands between a CAS and its system call, or has added
+ *   one too many and not yet taken it back. By B1 there is no other case, and each such thread
+ *   accounts for one. Readiness is late by no more than a running settle: a thread that finds
+ *   LIGHTING does not rely on the thread that set it.
+ * Progress: lock-free. A CAS fails only if another settle ended or advanced. A settle that no other
+ *   one disturbs makes at most four CAS.
  * Memory: a word and a descriptor. The version has 62 bits.
  * Checked: stress/model/check_readiness.c, tests/test_queue_readiness.c.
  */
@@ -57,10 +57,10 @@ struct weiri_ready_fd {
 	struct weiri_eventfd event; /* constant */
 };
 
-/* 1 when the condition holds at some moment of the call. */
+/* Returns 1 if the condition holds at some moment of the call. */
 typedef int weiri_ready_fd_look_fn(void *context);
 
-/* event.fd -1: the system has no more descriptors. Dark. */
+/* The descriptor begins DARK. event.fd is -1 if the system has no more descriptors. */
 void weiri_ready_fd_init(struct weiri_ready_fd *ready_fd);
 void weiri_ready_fd_fini(struct weiri_ready_fd *ready_fd);
 void weiri_ready_fd_settle(struct weiri_ready_fd *ready_fd, weiri_ready_fd_look_fn *look, void *context);

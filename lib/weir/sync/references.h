@@ -1,13 +1,13 @@
 /*
  * references.h - reference counts that stay 0 once they are 0.
  *
- * For objects that a look-up may meet after their last reference was given back: the look-up has
- * none to begin with, and may take one only while others exist. The object's memory must outlive
- * the count, so look-ups run in a section (reclaim/section.h).
+ * For objects that a look-up may meet after their last reference was given back. The look-up begins
+ * without a reference, and may take one only while other references exist. The object's memory must
+ * outlive the count, so look-ups run in a section (reclaim/section.h).
  *
  * Invariants
- *   R1  a count that is 0 stays 0: it rises by a compare-and-swap from another value only, and each
- *       holder gives back once
+ *   R1  a count that is 0 stays 0: it rises only by a compare-and-swap from another value, and each
+ *       holder gives its reference back once
  */
 #ifndef WEIRI_SYNC_REFERENCES_H
 #define WEIRI_SYNC_REFERENCES_H
@@ -17,7 +17,7 @@
 #include "base/assert.h"
 #include "base/atomic.h"
 
-/* Takes one more reference. 0: the count is 0. Lock-free. */
+/* Takes one more reference. Returns 0 if the count is 0. Lock-free. */
 static inline int weiri_references_try_take(_Atomic(size_t) *references)
 {
 	/* [relaxed] an increment orders nothing: the caller acquired the object by other means. */
@@ -31,8 +31,8 @@ static inline int weiri_references_try_take(_Atomic(size_t) *references)
 }
 
 /*
- * Gives one reference back. 1: it was the last, and the caller sees what every other holder did
- * before giving its own back.
+ * Gives one reference back. Returns 1 if it was the last one; the caller then sees what every other
+ * holder did before it gave its own back.
  */
 static inline int weiri_references_give(_Atomic(size_t) *references)
 {

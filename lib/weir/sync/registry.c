@@ -2,23 +2,23 @@
  * registry.c - see registry.h.
  *
  * Algorithm. One set for the process holds entries by number (sync/id_set.h). An entry counts the
- * users of its object. What a kind of object is, the registry learns from those above it: a queue
- * (queue/queue.c), an area (areas/area.c).
+ * users of its object. The registry does not know the kinds of objects; the modules above describe
+ * them: a queue (queue/queue.c), an area (areas/area.c).
  *
  * Invariants
  *   G1  `holds` counts the object's owner, from add() to remove(), and each walk that is reading
- *       the object. The user that releases the last hold frees the object, once; 0 stays 0
+ *       the object. The owner or walk that releases the last hold frees the object, once; 0 stays 0
  *       (references.h)
- *   G2  an entry outlives its object: it is freed when no section can see it, and a walk that holds
- *       it is in a section
+ *   G2  an entry outlives its object: the entry is freed when no section can see it, and a walk
+ *       that holds the object is in a section
  * Pairs: those of hash_list.h: the entry, and the object as its creator left it. P1 let_go, remove
  *   -> remove, let_go (in weiri_references_give()): what was read from the object, or done to it,
  *   before it is freed.
  * Linearization: those of the list; an object is held from the CAS that counts the hold.
- * Progress: add, remove, next() and let_go() are lock-free. A dump never makes a destroy wait: it
- *   takes over the freeing.
- * Memory: an entry of 88 bytes for each object, and what hash_list.h says, from the default
- *   allocator; the marks of the list are never released.
+ * Progress: add, remove, next() and let_go() are lock-free. A dump never makes a destroy wait: the
+ *   dump frees the object instead.
+ * Memory, from the default allocator: an entry of 88 bytes for each object, and what hash_list.h
+ *   says. The marks of the list are never released.
  * Fork: the child has the parent's objects and their entries. A walk that was under way in another
  * thread holds one of them permanently.
  * Checked: tests/test_dump.c, stress/model/check_registry.c, weir-stress "queue_dump".

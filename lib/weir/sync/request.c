@@ -49,7 +49,7 @@ static struct request_op *create(struct weiri_waitable *waitable, const struct w
 	return op;
 }
 
-/* There is no operation that another thread could claim: O7. */
+/* Attempts without an operation, so no other thread can claim anything: O7. */
 static enum weir_status run_at_once(struct weiri_record *record, struct weiri_waitable *waitable,
                                     const struct weiri_request_kind *kind, void *request, weir_error *error)
 {

@@ -73,7 +73,7 @@ void weiri_waitable_serve(struct weiri_record *record, void *object, struct weir
 	int moved = 1;
 
 	weiri_visit_begin(&visit, waitable, weiri_waitable_serve);
-	/* What one operation did may let another go on that was attempted before it. */
+	/* What one operation did may let an operation go on that was attempted before. */
 	while (moved && !weiri_visit_is_over(&visit) && weiri_waiters_look(&waitable->waiters)) {
 		struct weiri_scope scope = weiri_scope_enter(record);
 

@@ -2,11 +2,11 @@
  * waitable.h - an object that changes by atomic attempts, and the operations that wait for it: areas,
  * variables.
  *
- * All operations stand on one list in arrival order. Each may want something else, so a thread that
- * has changed the object attempts all of them (pending.h).
+ * All operations stand on one list in arrival order. Each may wait for something different, so a
+ * thread that has changed the object attempts all of them (pending.h).
  *
- * A kind of operation gives an attempt, which returns weiri_waitable_outcome(), and takes the other
- * members of its struct weiri_pending_kind from here: WEIRI_WAITABLE_KIND.
+ * A kind of operation supplies an attempt, which returns weiri_waitable_outcome(), and a tell.
+ * WEIRI_WAITABLE_KIND supplies the other members of its struct weiri_pending_kind.
  */
 #ifndef WEIRI_SYNC_WAITABLE_H
 #define WEIRI_SYNC_WAITABLE_H
@@ -29,18 +29,18 @@ struct weiri_waitable_op {
 };
 
 WEIRI_SHARED void weiri_waitable_init(struct weiri_waitable *waitable, const char *what, const char *name);
-/* WEIR_FAILED_PRECONDITION while an operation waits. */
+/* Returns WEIR_FAILED_PRECONDITION while an operation waits. */
 WEIRI_SHARED enum weir_status weiri_waitable_check_idle(const struct weiri_waitable *waitable, weir_error *error);
 
 /*
- * An operation of a kind of `size` bytes, zero behind the struct weiri_waitable_op. NULL: no memory
- * to `verb`, and *error says so.
+ * Creates an operation of a kind of `size` bytes, which are zero behind the struct
+ * weiri_waitable_op. Returns NULL without memory; *error then names the `verb`.
  */
 struct weiri_waitable_op *weiri_waitable_op_create(struct weiri_waitable *waitable,
                                                    const struct weiri_pending_kind *kind, size_t size, const char *verb,
                                                    const weir_allocator *allocator, weir_error *error);
 
-/* WEIR_CANCELLED, and the cause, when the token has fired before the call. */
+/* Returns WEIR_CANCELLED, with the cause in *error, if the token fired before the call. */
 enum weir_status weiri_waitable_check_token(const struct weiri_waitable *waitable, const char *verb,
                                             weir_cancel *cancel, weir_error *error);
 
@@ -54,7 +54,7 @@ WEIRI_SHARED weiri_serve_fn weiri_waitable_serve;
 		.tell = __VA_ARGS__ \
 	}
 
-/* What an attempt returns that ended with this status; WEIR_WOULD_BLOCK: it must wait. */
+/* Returns what an attempt with this status returns; WEIR_WOULD_BLOCK means that it must wait. */
 static inline enum weiri_pending_outcome weiri_waitable_outcome(weir_pending *pending, enum weir_status status,
                                                                 int *moved)
 {
@@ -65,7 +65,7 @@ static inline enum weiri_pending_outcome weiri_waitable_outcome(weir_pending *pe
 	return WEIRI_PENDING_COMPLETE;
 }
 
-/* After a change of the object, outside of sections: lets the operations that wait go on. */
+/* Called after a change of the object, outside of sections: lets waiting operations go on. */
 static inline void weiri_waitable_pump(struct weiri_record *record, struct weiri_waitable *waitable)
 {
 	if (WEIRI_UNLIKELY(weiri_waiters_posted(&waitable->waiters)))

@@ -25,8 +25,8 @@ void weiri_waiters_init(struct weiri_waiters *waiters)
 }
 
 /*
- * After the heavy fence: a later post need not run one, unless the post in `word` has been cleared
- * meanwhile.
+ * Called after the heavy fence. Notes in the word that later posts need no fence, unless the post
+ * in `word` has been cleared meanwhile.
  */
 static void note_fence(struct weiri_waiters *waiters, uint64_t word)
 {
@@ -70,7 +70,7 @@ int weiri_waiters_look(struct weiri_waiters *waiters)
 		return 1;
 	/*
 	 * [relaxed, W2] carries nothing; the word itself orders a later look of this thread, and any
-	 * post. Failure: there was a post or a look.
+	 * post. The CAS fails if there was a post or a look meanwhile.
 	 */
 	if ((word & POSTED) != 0 && word / LOOK >= PATIENCE)
 		(void)weiri_cas_relaxed(&waiters->word, &word, (word + EPOCH) & EPOCHS);
