@@ -6,9 +6,9 @@
  * them. Everything else, waiting included, is in sync/pending.h.
  *
  * Invariants, in addition to those of pending.h
- *   Q1  an enqueue that waits was admitted: the admission word counts it before it goes on the list, and
- *       until its items are in or it has given up. So if a dequeue finds the admission word closed and its
- *       count 0, no item is still to come
+ *   Q1  an enqueue that waits was admitted: the admission word counts it before it goes on the
+ *       list, and until its items are in or it has given up. So if a dequeue finds the admission
+ *       word closed and its count 0, no item is still to come
  *   Q2  a batch dequeue takes items only with the queue's turn, and collects them in `partial`. If
  *       it does not succeed, it returns these items to the queue, and only then gives up the turn
  *   Q3  the keys of items are computed when the operation is created. No user code runs in a section
