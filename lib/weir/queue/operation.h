@@ -12,7 +12,8 @@
  *   Q2  a batch dequeue takes items only with the turn of the queue, and collects them in
  *       `partial`. If it does not succeed, it returns these items to the queue, and only then gives
  *       up the turn
- *   Q3  the keys of items are computed when the operation is created. No user code runs in a section
+ *   Q3  the keys of items are computed when the operation is created. No user code runs in a
+ *       section
  * Progress: as pending.h, where a stalled thread delays the operation that it has claimed. If that
  *   operation is the batch that has the turn, the thread also delays the batches that wait for the
  *   turn, and the answer that a closed queue is drained.

@@ -119,7 +119,7 @@ static struct bell *bell_create(weir_queue *queue)
 	return bell;
 }
 
-/* For a ready descriptor whose bells are on no list, or when the queue is destroyed. */
+/* Frees a ready descriptor whose bells are on no list, or whose queue is being destroyed. */
 static void readiness_free(weir_queue *queue, struct weiri_readiness *readiness)
 {
 	for (int i = 0; i < SIDES; i++) {

@@ -171,8 +171,8 @@ static enum weiri_pending_outcome attempt_case(struct weiri_scope *scope, struct
 		return WEIRI_PENDING_COMPLETE;
 	}
 	/*
-	 * The operations ahead go first. The thread that completes them pumps this queue, and so comes
-	 * to this select. Not STUCK: what they wait for may stand behind this select.
+	 * Other operations go first. The thread that completes them pumps this queue, and so comes to
+	 * this select. Not STUCK: what they wait for may stand behind this select.
 	 */
 	if (weiri_queue_part_is_fair(part) &&
 	    weiri_pending_others_first(scope, &part->entry.place.waiters->list, part->entry.pending))
