@@ -14,11 +14,11 @@
  * of shuffle.h, which rest on one word. All this holds while no batch returns items. The return of
  * items is a step of its own: with the push, the items that a batch had taken are stored again.
  * They exceed the capacity if other threads have filled the room. Then "full" may count an item
- * whose taker looked for returned items before the push but drains the slot of the item only after
- * it. Also, the push and the look at the top of the stack are not seq_cst, as the accesses to the
- * slots are. So "empty" may miss a pushed item although the thread that pushed it got "full"
- * afterwards. This can happen on POWER and RISC-V (not on x86-64, nor on AArch64 with ldar), unless
- * something else orders the push before the call that returns "empty".
+ * whose taker looked for returned items before the push but drains the slot of the item after the
+ * push. Also, the slots have seq_cst accesses, but the push and the look at the top of the stack do
+ * not. So "empty" may miss a pushed item although the thread that pushed it got "full" afterwards.
+ * This can happen on POWER and RISC-V (not on x86-64, nor on AArch64 with ldar), unless something
+ * else orders the push before the call that returns "empty".
  */
 #include <stdio.h>
 #include <string.h>

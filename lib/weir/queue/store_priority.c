@@ -56,10 +56,10 @@ static size_t priority_take(weir_queue *queue, uint64_t items[], int64_t keys[],
 }
 
 /*
- * Takes the smaller of two items: the first item of the store and the first returned one. Of two
- * equal ones it takes the returned item, which is older. Each batch took the smallest items. So the
- * topmost segment holds nothing larger than what is left in the segments below it, and only the
- * topmost segment counts.
+ * Takes the smaller of two items: the first item of the store and the first returned one. If their
+ * keys are equal, it takes the returned item, which is older. Each batch took the smallest items.
+ * So the topmost segment holds nothing larger than what is left in the segments below it, and only
+ * the topmost segment counts.
  * Linearization of an item, including a returned one: the load that finds the segment still on top.
  *   The first item of the store was the same before and after that load. The returned item was
  *   still there as well, since the CAS that takes it succeeds.

@@ -33,8 +33,8 @@ enum { WEIRI_INBOX_RINGS = 10, WEIRI_INBOX_FIRST_CAPACITY = 1024 };
 #endif
 
 struct weiri_inbox {
-	_Atomic(weir_ring *)
-		rings[WEIRI_INBOX_RINGS];    /* rings[i] has WEIRI_INBOX_FIRST_CAPACITY << 2i slots; NULL: not yet */
+	/* rings[i] has WEIRI_INBOX_FIRST_CAPACITY << 2i slots; NULL: not created yet */
+	_Atomic(weir_ring *) rings[WEIRI_INBOX_RINGS];
 	_Atomic(weir_task *) chain;      /* tasks that found no room, newest first */
 	const weir_allocator *allocator; /* constant */
 };
