@@ -71,7 +71,7 @@ void weir_queue_withdraw(weir_queue_announcement *announcement)
 		return;
 	/* [relaxed] only shown in dumps. */
 	weiri_store_relaxed(&announcement->withdrawn, 1u);
-	if (record == NULL) /* no memory for a record: it stays on the list until the queue is destroyed */
+	if (record == NULL) /* no memory for a record: the announcement stays on the list as long as the queue */
 		return;
 	scope = weiri_scope_enter(record);
 	(void)weiri_list_remove(&scope, &announcement->queue->announced, &announcement->node);

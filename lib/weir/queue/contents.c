@@ -1,23 +1,24 @@
 /*
- * contents.c - what is in a queue, of any order: what its store holds, and the items that batches
- * returned; and when the end is reached.
+ * contents.c - the items of a queue of any order: the items in its store, and the items that
+ * batches returned. This file also decides when the end of the queue is reached.
  *
  * The end of a queue is reached when it is closed, no admitted enqueue waits, the store is
  * permanently empty (a ring then gets its tombstone), and no batch holds items that it may return.
- * Because of the last condition the turn is read before and after the others: if it is even and
- * unchanged, no batch took or returned an item in between. (A batch takes the turn before it takes
- * an item, and both ways of taking an item release. So a thread that finds an item gone sees the
- * turn under which it was taken.)
+ * Because of the last condition a dequeue reads the turn before and after the others: if the turn
+ * is even and unchanged, no batch took or returned an item in between. (A batch takes the turn
+ * before it takes an item, and both ways of taking an item release. So a thread that finds an item
+ * gone sees the turn under which it was taken.)
  *
- * Refusals. Of FIFO queues "full" and "empty" are the ring's, and are exact in C11 (algorithm.h).
- * Of queues by priority they are those of priority_queue.c. Of shuffle queues they are those of
- * shuffle.h, which rest on one word. All this holds while no batch returns items. To return items
- * is a step of its own: what a batch has taken is stored again once it is pushed, and exceeds the
- * capacity if other threads have filled the room. Then "full" may count an item whose taker looked
- * for returned items before the push, and drains the item's slot after it. Also, the top of the
- * stack is not seq_cst as the slots are. So on POWER and RISC-V (not on x86-64, nor on AArch64 with
- * ldar) "empty" may miss an item that was pushed by a thread that got "full" afterwards, unless
- * something else orders the push before the call that returns "empty".
+ * Refusals. A FIFO queue is "full" or "empty" when its ring is, which is exact in C11
+ * (algorithm.h). A priority queue has the refusals of priority_queue.c. A shuffle queue has those
+ * of shuffle.h, which rest on one word. All this holds while no batch returns items. The return of
+ * items is a step of its own: with the push, the items that a batch had taken are stored again.
+ * They exceed the capacity if other threads have filled the room. Then "full" may count an item
+ * whose taker looked for returned items before the push but drains the slot of the item after the
+ * push. Also, the slots have seq_cst accesses, but the push and the look at the top of the stack do
+ * not. So "empty" may miss a pushed item although the thread that pushed it got "full" afterwards.
+ * This can happen on POWER and RISC-V (not on x86-64, nor on AArch64 with ldar), unless something
+ * else orders the push before the call that returns "empty".
  */
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +26,7 @@
 #include "base/error.h"
 #include "queue/queue.h"
 
-/* Where to store the next key; NULL: the caller wants no keys. */
+/* Returns where to store the next key; NULL: the caller wants no keys. */
 static int64_t *keys_from(int64_t keys[], size_t done)
 {
 	return keys != NULL ? keys + done : NULL;
@@ -56,7 +57,9 @@ static WEIRI_ALWAYS_INLINE size_t take_inside(struct weiri_scope *scope, weir_qu
 	return done;
 }
 
-/* Closed, and no admitted enqueue is still to come. Once true, it stays true. */
+/*
+ * Returns 1 if the queue is closed and no admitted enqueue is still to come. The answer 1 is final.
+ */
 static int closed_for_all(const weir_queue *queue)
 {
 	/*
@@ -69,7 +72,7 @@ static int closed_for_all(const weir_queue *queue)
 }
 
 /*
- * After too few items were found: decides between WOULD_BLOCK and OUT_OF_RANGE, and may find more
+ * Decides between WOULD_BLOCK and OUT_OF_RANGE after a take found too few items, and may find more
  * items after all.
  */
 static WEIRI_COLD size_t look_for_the_end(struct weiri_scope *scope, weir_queue *queue, uint64_t items[],
@@ -87,8 +90,8 @@ static WEIRI_COLD size_t look_for_the_end(struct weiri_scope *scope, weir_queue 
 		more = take_inside(scope, queue, items + done, keys_from(keys, done), count - done, WEIRI_RING_SEAL, status);
 		done += more;
 		/*
-		 * [relaxed] the same turn: it was the end. If a batch took an item that was found gone
-		 * here, its turn was acquired with that.
+		 * [relaxed] if the turn is the same, this was the end. If a batch took an item that this
+		 * thread found gone, the thread acquired the turn of that batch with it.
 		 */
 		if (more == 0 && (*status != WEIR_OUT_OF_RANGE || weiri_load_relaxed(&queue->turn) == turn))
 			return done;
@@ -102,7 +105,9 @@ static WEIRI_ALWAYS_INLINE size_t take(struct weiri_scope *scope, weir_queue *qu
 {
 	size_t done = take_inside(scope, queue, items, keys, count, WEIRI_RING_LEAVE, status);
 
-	/* The store's own end is not the queue's: admitted enqueues may be still to come. */
+	/*
+	 * The end of the store is not yet the end of the queue: admitted enqueues may be still to come.
+	 */
 	if (WEIRI_UNLIKELY(done < count))
 		done += look_for_the_end(scope, queue, items + done, keys_from(keys, done), count - done, holds_turn, status);
 	return done;
@@ -134,7 +139,7 @@ enum weir_status weiri_queue_take_on(struct weiri_record *record, weir_queue *qu
 	return status;
 }
 
-/* 1 if look_for_the_end() would return OUT_OF_RANGE for an empty store. */
+/* Returns 1 if look_for_the_end() would return OUT_OF_RANGE for an empty store. */
 static int end_is_in_sight(const weir_queue *queue)
 {
 	/* [relaxed] the turn: the batch that releases it settles the ready descriptor afterwards. */
@@ -201,8 +206,9 @@ int weiri_queue_turn_take(weir_queue *queue)
 int weiri_queue_turn_held(const weir_queue *queue)
 {
 	/*
-	 * [relaxed] a dequeue that the turn refused has read it in look_for_the_end(), so this value is
-	 * no older. A batch that releases the turn later pumps later.
+	 * [relaxed] a dequeue that was refused because of the turn has read the turn in
+	 * look_for_the_end(), so this value is no older. A batch that releases the turn later pumps
+	 * after that.
 	 */
 	return (weiri_load_relaxed(&queue->turn) & 1) != 0;
 }

@@ -6,8 +6,8 @@
  * priority queue's nodes). Everything else is counted where a call is slow in any case: it waits,
  * completes another operation, or wakes a thread.
  * The high-water mark is sampled: at each `level_step`th item that is enqueued, and whenever an
- * enqueue finds no room. To sample at every item, each enqueue would read the cache line that the
- * dequeues write, which costs more than the enqueue itself.
+ * enqueue finds no room. If every enqueue took a sample, it would read the cache line that the
+ * dequeues write. That costs more than the enqueue itself.
  */
 #ifndef WEIRI_QUEUE_COUNTERS_H
 #define WEIRI_QUEUE_COUNTERS_H
@@ -46,8 +46,8 @@ static inline void weiri_queue_counter_raise(_Atomic(uint64_t) *mark, uint64_t l
 }
 
 /*
- * The distance between samples of the level: a power of two. A small queue is sampled four times a
- * lap.
+ * Returns the distance between samples of the level: a power of two. A small queue is sampled four
+ * times a lap.
  */
 static inline size_t weiri_level_step(size_t capacity)
 {

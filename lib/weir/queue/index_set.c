@@ -8,11 +8,11 @@
 #include "base/compiler.h"
 
 enum {
-	FAN = 64,        /* words per count, counts per count, bits per word */
-	SIZE_BITS = 24,  /* of a number; one bit more covers a total that is too large */
-	BLIND_DRAWS = 4, /* of any number, set or not: quick while one in so many is set: */
-	DENSE = 4,
-	COUNTED_DRAWS = 8 /* by the counts, before only the words are used */
+	FAN = 64,         /* words per count, counts per count, bits per word */
+	SIZE_BITS = 24,   /* of a number; one bit more leaves room for a total that is too large */
+	BLIND_DRAWS = 4,  /* draws of any number, in the set or not */
+	DENSE = 4,        /* blind draws are quick while one number in so many is in the set */
+	COUNTED_DRAWS = 8 /* draws by the counts; after them a take uses only the words */
 };
 
 static size_t up(size_t value)
@@ -20,7 +20,7 @@ static size_t up(size_t value)
 	return (value + FAN - 1) / FAN;
 }
 
-/* The number of nodes of a level; level 0 is the words. */
+/* Returns the number of nodes of a level; level 0 is the words. */
 static size_t nodes_of(const struct weiri_index_set *set, unsigned level)
 {
 	size_t nodes = set->words;
@@ -30,7 +30,7 @@ static size_t nodes_of(const struct weiri_index_set *set, unsigned level)
 	return nodes;
 }
 
-/* The bits of word `i` that stand for numbers. */
+/* Returns the bits of word `i` that stand for numbers. */
 static uint64_t valid_bits(const struct weiri_index_set *set, size_t i)
 {
 	size_t beyond = (i + 1) * FAN > set->limit ? (i + 1) * FAN - set->limit : 0;
@@ -95,7 +95,10 @@ void weiri_index_set_add(struct weiri_index_set *set, size_t index)
 	size_t node = index / FAN;
 	uint64_t before;
 
-	/* [relaxed] S2, except for a take that sees the bit and not the counts: it draws again. */
+	/*
+	 * [relaxed] S2 holds for every take but one that sees the bit and not yet the counts. That take
+	 * draws again.
+	 */
 	for (unsigned l = 0; l < set->levels; l++) {
 		node /= FAN;
 		(void)weiri_fetch_add_relaxed(&set->counts[l][node], 1u);
@@ -115,14 +118,16 @@ static void lower(struct weiri_index_set *set, size_t index)
 		uint32_t before;
 
 		node /= FAN;
-		/* [relaxed] comes after the raise, which P1 made visible; so no count falls below 0. */
+		/*
+		 * [relaxed] P1 made the raise visible, so this comes after it, and no count falls below 0.
+		 */
 		before = weiri_fetch_sub_relaxed(&set->counts[l][node], 1u);
 		WEIR_ASSERT1(S2, before != 0);
 		(void)before;
 	}
 }
 
-/* 0: the number was not in the set. */
+/* Returns 1 if the caller took the number; 0: the number was not in the set. */
 static int take(struct weiri_index_set *set, size_t index)
 {
 	uint64_t bit = UINT64_C(1) << index % FAN;
@@ -136,7 +141,10 @@ static int take(struct weiri_index_set *set, size_t index)
 
 /* -- near -------------------------------------------------------------------------------------- */
 
-/* Takes any number of the words from `first` to `end`. */
+/*
+ * Takes the first number that it finds in the words from `first` to `end`. Returns 0 if it finds
+ * none.
+ */
 static int take_from_words(struct weiri_index_set *set, size_t first, size_t end, size_t *index)
 {
 	for (size_t i = first; i < end; i++) {
@@ -152,7 +160,10 @@ static int take_from_words(struct weiri_index_set *set, size_t first, size_t end
 	return 0;
 }
 
-/* Descends by the counts, at each level into the first node that is not empty. */
+/*
+ * Descends by the counts, at each level into the first node that is not empty, and takes a number
+ * there. Returns 0 if it finds none.
+ */
 static int take_by_counts(struct weiri_index_set *set, size_t *index)
 {
 	size_t first = 0, end = nodes_of(set, set->levels);
@@ -183,7 +194,7 @@ size_t weiri_index_set_take_near(struct weiri_index_set *set, size_t near)
 			return index;
 	}
 	while (!take_from_words(set, 0, set->words, &index))
-		; /* other threads took */
+		; /* other threads took the numbers */
 	return index;
 }
 
@@ -213,15 +224,15 @@ static uint64_t next_random(uint64_t *row)
 }
 
 /*
- * 0 .. below - 1, for below <= 2^25: the high bits of the product of 39 random bits and `below`. No
- * probability is off by more than 2^-39.
+ * Returns a random number 0 .. below - 1, for below <= 2^25: the high bits of the product of 39
+ * random bits and `below`. No probability is off by more than 2^-39.
  */
 static size_t random_below(uint64_t *row, size_t below)
 {
 	return (size_t)((next_random(row) >> (SIZE_BITS + 1)) * below >> (64 - (SIZE_BITS + 1)));
 }
 
-/* The index of the k-th set bit (k from 0) of a word that has more than k. */
+/* Returns the index of the k-th set bit (k from 0). The word has more than k set bits. */
 static unsigned select_bit(uint64_t word, size_t k)
 {
 	while (k-- != 0)
@@ -229,7 +240,7 @@ static unsigned select_bit(uint64_t word, size_t k)
 	return (unsigned)__builtin_ctzll(word);
 }
 
-/* How many bits are set in the words from `first` to `end`. */
+/* Returns how many bits are set in the words from `first` to `end`. */
 static size_t count_words(const struct weiri_index_set *set, size_t first, size_t end)
 {
 	size_t count = 0;
@@ -239,7 +250,10 @@ static size_t count_words(const struct weiri_index_set *set, size_t first, size_
 	return count;
 }
 
-/* Takes the k-th set bit of the words from `first` to `end`, if it is still set. */
+/*
+ * Takes the number of the k-th set bit in the words from `first` to `end`. Returns 0 if the bit is
+ * no longer set.
+ */
 static int take_rank(struct weiri_index_set *set, size_t first, size_t end, size_t k, size_t *index)
 {
 	for (size_t i = first; i < end; i++) {
@@ -255,7 +269,7 @@ static int take_rank(struct weiri_index_set *set, size_t first, size_t end, size
 	return 0;
 }
 
-/* Takes a random bit, found by the counts. */
+/* Takes a random number, found by the counts. Returns 0 if the draw fails. */
 static int take_rank_by_counts(struct weiri_index_set *set, uint64_t *row, size_t *index)
 {
 	size_t first = 0, end = nodes_of(set, set->levels), k = 0;
@@ -285,7 +299,7 @@ size_t weiri_index_set_take_random(struct weiri_index_set *set, struct weiri_dra
 
 	for (int i = 0; i < BLIND_DRAWS && about >= set->limit / DENSE; i++) {
 		index = random_below(&row, set->limit);
-		/* [relaxed] a look, which avoids writing the cache line. */
+		/* [relaxed] a look: if the bit is clear, the cache line need not be written. */
 		if ((weiri_load_relaxed(&set->bits[index / FAN]) >> index % FAN & 1) != 0 && take(set, index))
 			return index;
 	}

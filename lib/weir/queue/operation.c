@@ -14,7 +14,7 @@ static int is_batch_dequeue(const struct weiri_queue_part *part)
 	return part->kind != WEIR_QUEUE_OP_ENQUEUE && part->count > 1;
 }
 
-/* Q3: of the items that are not in yet. 0: no memory. */
+/* Q3: computes the keys of the items that are not in yet. Returns 0 if there is no memory. */
 static int compute_keys(struct weiri_queue_part *part)
 {
 	int64_t *keys = &part->only_key;
@@ -80,7 +80,7 @@ static enum weiri_pending_outcome attempt_enqueue(struct weiri_queue_part *part)
 	return WEIRI_PENDING_COMPLETE;
 }
 
-/* Items that fit, and in *status why no more came. */
+/* Takes items until the part has all that it wants, or *status tells why no more came. */
 static void take(struct weiri_scope *scope, struct weiri_queue_part *part, enum weir_status *status)
 {
 	uint64_t single = 0, *into = part->partial != NULL ? part->partial->items + part->done : &single;
@@ -109,8 +109,8 @@ static enum weiri_pending_outcome attempt_dequeue(struct weiri_scope *scope, str
 		status = WEIR_OK;
 	else if (status != WEIR_OUT_OF_RANGE)
 		/*
-		 * The end of a closed queue may depend on the batch that collects, which may stand behind
-		 * us on the list.
+		 * The end of a closed queue may depend on the batch that collects, and that batch may stand
+		 * behind this operation on the list.
 		 */
 		return part->holds_turn || !weiri_queue_turn_held(part->queue) ? WEIRI_PENDING_STUCK : WEIRI_PENDING_WAITS;
 	weiri_queue_part_end(part, status);
@@ -119,14 +119,14 @@ static enum weiri_pending_outcome attempt_dequeue(struct weiri_scope *scope, str
 
 enum weiri_pending_outcome weiri_queue_part_attempt(struct weiri_scope *scope, struct weiri_queue_part *part)
 {
-	if (part->done == part->count) { /* also an operation on no items */
+	if (part->done == part->count) { /* true also of an operation on no items */
 		weiri_queue_part_end(part, WEIR_OK);
 		return WEIRI_PENDING_COMPLETE;
 	}
 	return part->kind == WEIR_QUEUE_OP_ENQUEUE ? attempt_enqueue(part) : attempt_dequeue(scope, part);
 }
 
-/* Q1. 0: the queue is closed. */
+/* Q1: admits the enqueue. Returns 0 if the queue is closed. */
 static int admit(struct weiri_queue_part *part)
 {
 	uint64_t admission;
@@ -134,11 +134,14 @@ static int admit(struct weiri_queue_part *part)
 	if (weiri_queue_store_closed(part->queue))
 		return 0;
 	do {
-		/* [acquire] the cause of the close, if it refuses. */
+		/* [acquire] the cause of the close, which this call reports if the queue is closed. */
 		admission = weiri_load_acquire(&part->queue->admission);
 		if ((admission & WEIRI_ADMISSION_CLOSED) != 0)
 			return 0;
-		/* [relaxed] a count: what we put in comes with the release by which we leave. */
+		/*
+		 * [relaxed] a count: weiri_queue_part_left() releases the items that this operation puts
+		 * in.
+		 */
 	} while (!weiri_cas_relaxed(&part->queue->admission, &admission, admission + 1));
 	part->admitted = 1;
 	return 1;
@@ -164,8 +167,8 @@ void weiri_queue_part_left(weir_pending *pending, struct weiri_pending_entry *en
 		weiri_queue_counter_add(&part->queue->counters.blocked_ns[weiri_queue_part_side(part)], waited_ns);
 	if (part->admitted)
 		/*
-		 * [release] Q1: our items, or our giving up. A read-modify-write keeps what the others
-		 * released before.
+		 * [release] Q1: the items of this operation, or that it gave up. A read-modify-write keeps
+		 * what other enqueues released before.
 		 */
 		(void)weiri_fetch_sub_release(&part->queue->admission, 1u);
 }
@@ -224,15 +227,16 @@ static int join(struct weiri_scope *scope, weir_pending *pending, struct weiri_p
 	if (!weiri_queue_part_join(scope, part))
 		return 0;
 	/*
-	 * [seq_cst] Dekker with close, which sets CANCEL and then walks the list. We hold the claim, and
-	 * will see it.
+	 * [seq_cst] Dekker with close, which sets CANCEL and then walks the list. If this load misses
+	 * CANCEL, the close finds this operation and cancels it. In both cases this thread ends the
+	 * operation, because it holds the claim.
 	 */
 	if (part->admitted && (weiri_load_seq_cst(&part->queue->admission) & WEIRI_ADMISSION_CANCEL) != 0)
 		weiri_pending_cancel_claimed(pending, WEIRI_PENDING_FOR_CLOSE);
 	return 1;
 }
 
-/* Q2: the items of a batch go to the caller, or back. */
+/* Q2: hands the items of a batch to the caller, or returns them to the queue. */
 static void settle(struct weiri_scope *scope, weir_pending *pending)
 {
 	struct weiri_queue_part *part = &op_of(pending)->part;

@@ -6,12 +6,14 @@
  * them. Everything else, waiting included, is in sync/pending.h.
  *
  * Invariants, in addition to those of pending.h
- *   Q1  an enqueue that waits was admitted: the admission word counts it before it goes on the list, and
- *       until its items are in or it has given up. So if a dequeue finds the admission word closed and its
- *       count 0, no item is still to come
- *   Q2  a batch dequeue takes items only with the queue's turn, and collects them in `partial`. If
- *       it does not succeed, it returns these items to the queue, and only then gives up the turn
- *   Q3  the keys of items are computed when the operation is created. No user code runs in a section
+ *   Q1  an enqueue that waits was admitted: the admission word counts it before it goes on the
+ *       list, and until its items are in or it has given up. So if a dequeue finds the admission
+ *       word closed and its count 0, no item is still to come
+ *   Q2  a batch dequeue takes items only with the turn of the queue, and collects them in
+ *       `partial`. If it does not succeed, it returns these items to the queue, and only then gives
+ *       up the turn
+ *   Q3  the keys of items are computed when the operation is created. No user code runs in a
+ *       section
  * Progress: as pending.h, where a stalled thread delays the operation that it has claimed. If that
  *   operation is the batch that has the turn, the thread also delays the batches that wait for the
  *   turn, and the answer that a closed queue is drained.
@@ -59,10 +61,13 @@ struct weiri_queue_operation *weiri_queue_operation_create(weir_queue *queue, en
 
 /* -- parts, for both kinds --------------------------------------------------------------------- */
 
-/* Fills a zeroed part on `count` items. 0: no memory for keys; one item needs none. Not in a section. */
+/*
+ * Fills a zeroed part on `count` items. Returns 0 if there is no memory for keys; one item needs
+ * none. Not in a section.
+ */
 int weiri_queue_part_init(weir_pending *pending, struct weiri_queue_part *part, weir_queue *queue,
                           enum weir_queue_op_kind kind, void *items[], size_t count, size_t done);
-/* Attempts the part; COMPLETE: the operation's status and error are set. */
+/* Attempts the part. Returns COMPLETE after it has set the status and error of the operation. */
 enum weiri_pending_outcome weiri_queue_part_attempt(struct weiri_scope *scope, struct weiri_queue_part *part);
 /* Ends the operation with WEIR_OK, or with a status that the close of the queue has caused. */
 void weiri_queue_part_end(struct weiri_queue_part *part, enum weir_status status);

@@ -1,22 +1,23 @@
 /*
  * pump.c - letting the operations that wait for a queue go on.
  *
- * A thread that has changed a queue (an item in or out, items returned, the turn given back, a close)
- * serves the lists of both sides (sync/pending.h), and repeats that until nothing moves, because what
- * one side does may let the other side go on. A walk ends at the first operation that finds the store
- * empty, or full: those behind it would find the same. An operation that waits for the batch that
- * collects does not end the walk, because that batch may stand behind it.
- * At the end it settles the descriptors (readiness.c). If no operation waits, it is here because of
- * their bells on both lists.
- * Each operation is completed before the walk goes on, so a thread that stalls here delays one. A
- * callback may run user code: the walk leaves the section for it, and starts again, unless the
- * callback has destroyed the queue (sync/delivery.h, visits). Inside of a callback the walk goes on at
- * once: what it completes is told later.
+ * A thread that has changed a queue serves the lists of both sides (sync/pending.h). A change is an
+ * item that went in or out, items that were returned, a turn that was given back, or a close. The
+ * thread repeats this until nothing moves, because what one side does may let the other side go on.
+ * A walk ends at the first operation that finds the store empty or full: the operations behind it
+ * would find the same. An operation that waits for the batch that collects does not end the walk,
+ * because that batch may stand behind it.
+ * At the end the thread settles the descriptors (readiness.c). If no operation waits, their bells
+ * on both lists have brought the thread here.
+ * The thread completes each operation before the walk goes on, so a thread that stalls here delays
+ * one operation. A callback may run user code: the walk leaves the section for it, and starts
+ * again, unless the callback has destroyed the queue (sync/delivery.h, visits). Inside a callback
+ * the walk goes on at once, and the callbacks of what it completes run later.
  * Progress: lock-free. Each round that is repeated moved an item or completed an operation.
  */
 #include "queue/operation.h"
 
-/* 1: anything moved. */
+/* Returns 1 if anything moved. */
 static int serve_both(struct weiri_record *record, weir_queue *queue, struct weiri_served *served)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
@@ -33,8 +34,9 @@ static int serve_both(struct weiri_record *record, weir_queue *queue, struct wei
 }
 
 /*
- * Looks at both words, whatever the first says. What changed may be what the other side waits for,
- * and only its own word meets it (P1, P2 of waiters.h).
+ * Looks at both words, even if the first look finds waiters. The change may be what the other side
+ * waits for, and only the look at the word of that side is ordered with its post (P1, P2 of
+ * waiters.h).
  */
 static int any_waits(weir_queue *queue)
 {

@@ -49,7 +49,8 @@ static void segment_reclaim(struct weiri_retired *object)
 }
 
 /*
- * Merges from[start .. middle) and from[middle .. end) to to[start .. end); items and keys alike.
+ * Merges from[start .. middle) and from[middle .. end) to to[start .. end). The keys move with
+ * their items.
  */
 static void merge_runs(const struct run *from, const struct run *to, size_t start, size_t middle, size_t end)
 {
@@ -94,16 +95,16 @@ void weiri_putback_push(struct weiri_scope *scope, struct weiri_putback *putback
 	segment->count = count;
 	weiri_retired_init(&segment->retired, segment_size(segment->room, segment->kind), segment_reclaim);
 	/*
-	 * [P3 release] that the items were dequeued. The count changes only by read-modify-writes, so
-	 * each later reader acquires this, too.
+	 * [P3 release] publishes that the items were dequeued. The count changes only by
+	 * read-modify-writes, so each later reader acquires this, too.
 	 */
 	(void)weiri_fetch_add_release(&putback->items, count);
 	weiri_section_read(scope->record, &putback->top, &top);
 	do {
 		segment->next = top;
 		/*
-		 * [P1 release] No acquire: `top` is not followed here, and a thread that follows it has P1
-		 * from that segment's own push, through the head.
+		 * [P1 release] No acquire is needed: this thread does not follow `top`. A thread that
+		 * follows it has P1 from the push of that segment, through the head.
 		 */
 	} while (!weiri_cas_release(&putback->top, &top, segment));
 }
@@ -118,15 +119,15 @@ static size_t take_from(struct weiri_segment *segment, uint64_t items[], size_t 
 		if (more == 0)
 			return 0;
 		/*
-		 * [P2 release] Only a failure acquires: the index grows, so a success has read the store
-		 * that was acquired.
+		 * [P2 release] Only a failure has to acquire. The index only grows, so a CAS that succeeds
+		 * reads the same store that was acquired before.
 		 */
 	} while (!weiri_cas_release_or_acquire(&segment->taken, &taken, taken + more));
 	memcpy(items, segment->items + taken, more * sizeof(items[0]));
 	return more;
 }
 
-/* The segment is empty, and no item returns to it. */
+/* Unlinks the segment `top`, which is empty. No item returns to it. */
 static void unlink_empty(struct weiri_scope *scope, struct weiri_putback *putback, struct weiri_segment *top)
 {
 	void *expected = top;

@@ -2,11 +2,11 @@
  * putback.h - items that a failed batch returned: they leave before anything in the store, in their
  * old order.
  *
- * Algorithm. A stack of segments. Each is an array from which items are taken by advancing an
- * atomic index. A batch collects into a segment that it allocated at its start. So it cannot fail
- * to return items: it pushes the segment itself. The items that it returns are older than what
- * older segments still hold, because it took from those segments first; therefore the order is that
- * of a stack.
+ * Algorithm. The items are in a stack of segments. Each segment is an array from which threads take
+ * items by advancing an atomic index. A batch collects into a segment that it allocated at its
+ * start, and returns items by pushing that segment. So the return cannot fail. The returned items
+ * are older than the items that older segments still hold, because the batch took from those
+ * segments first. So the order is that of a stack.
  * Source. The stack is Treiber's (IBM RJ 5118, 1986), with segments of several items.
  * Pairs
  *   P1  push -> take: the items
@@ -14,7 +14,7 @@
  *       contents.c)
  *   P3  push -> statistics (stats.c), through the count: the returned items had been dequeued
  *       before
- * Linearization: the CAS of the head (push), of the index (take).
+ * Linearization: push at the CAS of the head, take at the CAS of the index.
  * Progress: lock-free. ABA: a segment is pushed once, and the section of a popping thread pins it.
  */
 #ifndef WEIRI_QUEUE_PUTBACK_H
@@ -26,10 +26,10 @@
 #include "reclaim/scope.h"
 
 /*
- * Plain: items. Keyed, for priority queues: items and their keys, and the same space again for
- * sorting.
+ * A plain segment holds items. A keyed one, for priority queues, holds items, their keys, and the
+ * same space again for sorting.
  */
-enum weiri_segment_kind { WEIRI_SEGMENT_PLAIN = 1, WEIRI_SEGMENT_KEYED = 4 /* words an item */ };
+enum weiri_segment_kind { WEIRI_SEGMENT_PLAIN = 1, WEIRI_SEGMENT_KEYED = 4 /* words per item */ };
 
 struct weiri_segment {
 	struct weiri_retired retired;
@@ -47,7 +47,7 @@ struct weiri_putback {
 	_Atomic(size_t) items;
 };
 
-/* NULL: no memory, or `room` is beyond what memory can hold. */
+/* Returns NULL if there is no memory, or if `room` is beyond what memory can hold. */
 WEIRI_SHARED struct weiri_segment *weiri_segment_create(size_t room, enum weiri_segment_kind kind,
                                                         const weir_allocator *allocator);
 /* Frees a segment that was never pushed. Accepts NULL. */
@@ -68,15 +68,18 @@ void weiri_segment_sort(struct weiri_segment *segment, size_t count);
 /* Returns items[0 .. count-1] of the segment to the queue. */
 WEIRI_SHARED void weiri_putback_push(struct weiri_scope *scope, struct weiri_putback *putback,
                                      struct weiri_segment *segment, size_t count);
-/* Takes up to `count` items, the oldest first. */
+/* Takes up to `count` items, the oldest first. Returns how many it took. */
 size_t weiri_putback_take(struct weiri_scope *scope, struct weiri_putback *putback, uint64_t items[], size_t count);
 
 /*
- * The segment of the first item, and the item's index in it, or NULL. Unlinks empty segments. In a
- * section.
+ * Returns the segment of the first item, and in *place the item's index in it; NULL: there is no
+ * item. Unlinks empty segments. In a section.
  */
 struct weiri_segment *weiri_putback_first(struct weiri_scope *scope, struct weiri_putback *putback, size_t *place);
-/* Takes that item; 0: another thread took it. In the same section. */
+/*
+ * Takes the item that weiri_putback_first() found in the same section. Returns 0 if another thread
+ * took it.
+ */
 int weiri_putback_take_this(struct weiri_putback *putback, struct weiri_segment *segment, size_t place, uint64_t *item);
 
 static inline int weiri_putback_occupied(const struct weiri_putback *putback)

@@ -44,8 +44,8 @@ static uint64_t choose_seed(const struct weir_queue_options *options, const weir
 	if (!queue->store->has_draws)
 		return 0;
 	/*
-	 * Two queues that are created in the same nanosecond differ by their address. Never 0, which
-	 * would mean "none" when it is read back.
+	 * Two queues that are created in the same nanosecond differ by their address. The seed is never
+	 * 0, because a caller that reads it back would take 0 for "none".
 	 */
 	return seed != 0 ? seed : ((weir_now_ns() ^ (uint64_t)(uintptr_t)queue << 20) | 1);
 }
@@ -88,7 +88,7 @@ static void free_registered(void *queue)
 
 const struct weiri_registered_kind weiri_queue_registered = {.free = free_registered};
 
-/* From here on a dump finds it. */
+/* Adds the queue to the registry, so that a dump finds it. */
 static enum weir_status enter_registry(weir_queue *queue)
 {
 	struct weiri_record *record = weiri_record_get();
@@ -155,8 +155,8 @@ static enum weir_status check_destroy(weir_queue *queue, struct weiri_record **r
 	size_t waiting, announced;
 
 	/*
-	 * [relaxed] a count. An operation's owner knows from the completion that it has ended, and the
-	 * completion comes after the subtraction.
+	 * [relaxed] a count. The owner of an operation learns from the completion that the operation
+	 * has ended, and the completion comes after the subtraction from this count.
 	 */
 	waiting = weiri_load_relaxed(&queue->waiting);
 	if (waiting != 0)
@@ -185,8 +185,8 @@ enum weir_status weir_queue_destroy(weir_queue *queue, weir_error *error)
 	if (status != WEIR_OK)
 		return status;
 	drop_all(record, queue);
-	weiri_visits_end_of(queue); /* a completion may destroy it: the call that runs it continues */
-	if (weiri_registry_remove(record, queue->registered)) /* 0: a dump reads it, and frees it */
+	weiri_visits_end_of(queue); /* a completion may destroy the queue: the call that runs the completion continues */
+	if (weiri_registry_remove(record, queue->registered)) /* 0: a dump reads the queue, and frees it afterwards */
 		weiri_queue_free(queue);
 	return WEIR_OK;
 }
@@ -203,7 +203,10 @@ static void note_cause(weir_queue *queue, const weir_error *cause)
 	weiri_store_release(&queue->cause_ready, 1u);
 }
 
-/* An enqueue on the list that is not cancelled yet, held for the caller; NULL: none. */
+/*
+ * Returns an enqueue on the list that is not cancelled yet, with a reference for the caller. NULL:
+ * there is none.
+ */
 static weir_pending *find_uncancelled(struct weiri_record *record, weir_queue *queue)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
@@ -213,7 +216,10 @@ static weir_pending *find_uncancelled(struct weiri_record *record, weir_queue *q
 	while (found == NULL && (node = weiri_list_next(&scope, &queue->producers.list, node)) != NULL) {
 		weir_pending *pending = weiri_pending_entry_of(node)->pending;
 
-		/* [relaxed] a look; weiri_pending_cancel() decides. A select sees the admission word itself. */
+		/*
+		 * [relaxed] a look; weiri_pending_cancel() decides. A select reads the admission word
+		 * itself.
+		 */
 		if (pending != NULL && pending->kind == &weiri_queue_kind &&
 		    (weiri_load_relaxed(&pending->state) & (WEIRI_PENDING_CANCEL | WEIRI_PENDING_DONE)) == 0) {
 			weiri_pending_retain(pending);
@@ -224,7 +230,10 @@ static weir_pending *find_uncancelled(struct weiri_record *record, weir_queue *q
 	return found;
 }
 
-/* Cancels the enqueues that wait, and serves the others. A completion may destroy the queue. */
+/*
+ * Cancels the enqueues that wait, and serves the other operations. A completion may destroy the
+ * queue.
+ */
 static void serve_cancelled(struct weiri_record *record, void *object, struct weiri_served *served)
 {
 	weir_queue *queue = object;
@@ -251,7 +260,7 @@ enum weir_status weir_queue_close(weir_queue *queue, enum weir_close_mode mode, 
 	if (record == NULL)
 		return WEIR_RESOURCE_EXHAUSTED;
 	note_cause(queue, cause);
-	/* The store is closed first: linearization of the close. */
+	/* The store is closed first. The close linearizes there. */
 	queue->store->close(queue);
 	/*
 	 * [seq_cst] Dekker with join() of operation.c: it appends, then reads the admission word; the

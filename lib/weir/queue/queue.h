@@ -2,16 +2,16 @@
  * queue.h - the parts of a queue and their relations.
  *
  *   store.h     the interface of the stores
- *   store_*.c   the stores: a ring (FIFO), shuffled, by priority; the right of a critical section
- *   contents.c  around each store: items that batches returned; when the end is reached
+ *   store_*.c   the stores: ring (FIFO), shuffle, priority; and the right of a critical section
+ *   contents.c  what all stores share: items that batches returned, and the end of the queue
  *   operation.c the operations that may wait (sync/pending.h)
  *   pump.c      completing the operations that wait
- *   select.c    one of several operations on different queues
+ *   select.c    an operation that carries out one of several cases on different queues
  *   readiness.c file descriptors that tell whether a call would wait
  *   calls.c     the public calls that move items
  *   queue.c     creating, destroying, closing
  *   stats.c     counters
- *   announce.c  the threads that feed and drain it
+ *   announce.c  the threads that announced themselves as producers or consumers
  *
  * sync/registry.c lists all existing queues; inspect/dump.c reports on them.
  */
@@ -29,9 +29,10 @@
 #include "sync/waiters.h"
 
 /*
- * The admission word: whether the queue is closed, and how many enqueues that were admitted before
- * the close still wait. Once CLOSED is set the count only falls. The store is closed before the
- * admission word, so that no enqueue succeeds that begins after a thread has seen "closed".
+ * The admission word: whether the queue is closed, whether the close cancels waiting enqueues, and
+ * how many enqueues that were admitted before the close still wait. Once CLOSED is set, this number
+ * only falls. A close closes the store before it sets CLOSED. So no enqueue succeeds that begins
+ * after a thread has seen "closed".
  */
 #define WEIRI_ADMISSION_CLOSED (UINT64_C(1) << 63)
 #define WEIRI_ADMISSION_CANCEL (UINT64_C(1) << 62)
@@ -52,9 +53,9 @@ struct weir_queue {
 	uint32_t flags;
 	size_t capacity;
 	uint64_t seed;
-	size_t level_mask; /* of the high-water mark: a sample if the number of an item has none of these bits */
+	size_t level_mask; /* the level is sampled at each item whose number has none of these bits */
 	const struct weiri_store_kind *store;
-	/* What the store keeps the items in: the one of its kind, the others are NULL. */
+	/* Where the store keeps its items. Only the field for its kind is set; the others are NULL. */
 	weir_ring *ring;
 	struct weiri_shuffle *shuffle;
 	weir_priority_queue *priority;
@@ -72,15 +73,15 @@ struct weir_queue {
 	/* Read by every call; written by calls that wait, return items, or close. */
 	WEIRI_ALIGNED_APART struct weiri_waiters producers;
 	struct weiri_waiters consumers;
-	struct weiri_list announced; /* threads that feed or drain it: announce.h */
+	struct weiri_list announced; /* announcements: announce.h */
 	struct weiri_putback putback;
 	_Atomic(uint64_t) admission;
-	_Atomic(uint64_t) turn;  /* odd: a batch collects; + 1 at each change */
+	_Atomic(uint64_t) turn;  /* odd while a batch collects; each change adds 1 */
 	_Atomic(size_t) waiting; /* operations on the lists */
 	/* The newest descriptors; NULL: none was requested. */
 	_Atomic(struct weiri_readiness *) readable;
 	_Atomic(struct weiri_readiness *) writable;
-	_Atomic(uint32_t) cause_taken; /* the first closer that gave one */
+	_Atomic(uint32_t) cause_taken; /* 1: a closer has given a cause, and no later closer can */
 	_Atomic(uint32_t) cause_ready;
 	weir_error cause;
 
@@ -90,16 +91,20 @@ struct weir_queue {
 
 /* -- contents.c -------------------------------------------------------------------------------- */
 
-/* The item's key, for a queue that has keys. It runs user code: not in a section. */
+/*
+ * Returns the item's key, or 0 if the queue has no keys. Runs user code, so it must not be called
+ * in a section.
+ */
 static inline int64_t weiri_queue_key(const weir_queue *queue, void *item)
 {
 	return queue->key != NULL ? queue->key(queue->key_context, item) : 0;
 }
 
 /*
- * Puts up to count items; returns how many. *status: WEIR_OK, else why it stopped: WEIR_WOULD_BLOCK
- * (full), WEIR_CANCELLED (closed and not admitted). keys: the items' keys, which a caller in a
- * section has computed before; NULL: they are computed here.
+ * Puts up to count items, and returns how many went in. *status is WEIR_OK, or tells why it
+ * stopped: WEIR_WOULD_BLOCK (full), WEIR_CANCELLED (closed and not admitted). keys: the keys of the
+ * items, for a caller in a section, which must have computed them before. NULL: this call computes
+ * them.
  */
 static inline size_t weiri_queue_put(weir_queue *queue, void *const items[], const int64_t keys[], size_t count,
                                      int admitted, enum weir_status *status)
@@ -108,59 +113,63 @@ static inline size_t weiri_queue_put(weir_queue *queue, void *const items[], con
 }
 
 /*
- * Takes up to count items; returns how many. *status: WEIR_OK, else why it stopped:
- * WEIR_WOULD_BLOCK (no item may leave now), WEIR_OUT_OF_RANGE (no item will ever come). holds_turn:
- * the caller is the batch that collects. Unlinked objects are retired with `scope`, which need not
- * be entered: see weiri_queue_unentered().
+ * Takes up to count items, and returns how many it took. *status is WEIR_OK, or tells why it
+ * stopped: WEIR_WOULD_BLOCK (no item may leave now), WEIR_OUT_OF_RANGE (no item will ever come).
+ * holds_turn: the caller is the batch that collects. Unlinked objects are retired with `scope`,
+ * which need not be entered: see weiri_queue_unentered().
  */
 size_t weiri_queue_take(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], size_t count, int holds_turn,
                         enum weir_status *status);
 /*
- * The same; keys, if not NULL, gets the keys with which the items were enqueued, if the queue has
- * keys.
+ * As weiri_queue_take(). If the queue has keys and `keys` is not NULL, keys[] gets the keys with
+ * which the items were enqueued.
  */
 size_t weiri_queue_take_with_keys(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], int64_t keys[],
                                   size_t count, int holds_turn, enum weir_status *status);
 /*
- * Goes on after the ring alone gave a call for one item nothing, and `status` said why; on return
- * WEIR_OK with an item, or why there is none.
+ * Continues a dequeue of one item after the ring alone gave it no item; `status` is the ring's
+ * reason. Returns WEIR_OK with an item, or the reason why there is none.
  */
 enum weir_status weiri_queue_take_on(struct weiri_record *record, weir_queue *queue, uint64_t *item,
                                      enum weir_status status);
 /*
- * Puts a batch whose keys are not known into the order in which its items leave: by key, if the
- * queue has keys. Not in a section.
+ * Brings a batch into the order in which its items leave. If the queue has keys, this computes the
+ * keys of the batch and sorts it by key. Not in a section.
  */
 WEIRI_SHARED void weiri_queue_sort_batch(const weir_queue *queue, struct weiri_segment *segment, size_t count);
-/* The number of stored items, including returned ones. */
+/* Returns the number of stored items, including returned ones. */
 size_t weiri_queue_size(const weir_queue *queue);
 /*
- * How many items were enqueued into the store and dequeued from it; `out` was exact at an earlier
- * moment than `in`.
+ * Returns how many items were enqueued into the store (`in`) and dequeued from it (`out`). `out`
+ * was exact at an earlier moment than `in`.
  */
 struct weiri_ring_counts weiri_queue_counts(const weir_queue *queue);
+/* Returns 1 if the caller now has the turn; 0: another batch has it. */
 int weiri_queue_turn_take(weir_queue *queue);
-/* 1 while a batch collects. */
+/* Returns 1 while a batch collects. */
 int weiri_queue_turn_held(const weir_queue *queue);
 void weiri_queue_turn_give(weir_queue *queue);
 /*
- * 1 if, at some moment of the call, a dequeue (an enqueue) would not have waited: there was an
- * item, room, or an end to report. Every change of the answer is followed by weiri_queue_settle()
- * on the thread that made it.
+ * can_give returns 1 if a dequeue would not have waited at some moment of the call: there was an
+ * item, or the end to report. can_take_in returns the same for an enqueue: there was room, or a
+ * close to report. The thread that changes an answer calls weiri_queue_settle() afterwards.
  */
 int weiri_queue_can_give(struct weiri_record *record, weir_queue *queue);
 int weiri_queue_can_take_in(const weir_queue *queue);
-/* 1 once closed: then closed() returns 1, and every enqueue that begins afterwards is refused. */
+/* Returns 1 once the store is closed. From then on every enqueue that begins is refused. */
 int weiri_queue_store_closed(const weir_queue *queue);
-/* Writes the cause of the close, "...: <cause>", into text. */
+/*
+ * Writes the cause of the close into text, as "; closed because of <status>: <message>". Without a
+ * cause, text becomes empty.
+ */
 void weiri_queue_cause(const weir_queue *queue, char *text, size_t size);
 /*
- * Fills *error (may be NULL) for an enqueue (WEIR_CANCELLED) or dequeue (WEIR_OUT_OF_RANGE) that
- * the close ended; returns status.
+ * Returns status. Fills *error (may be NULL) for an operation that the close ended: an enqueue
+ * (WEIR_CANCELLED) or a dequeue (WEIR_OUT_OF_RANGE).
  */
 enum weir_status weiri_queue_fail_closed(const weir_queue *queue, enum weir_status status, size_t count, size_t done,
                                          weir_error *error);
-/* The same for a call on the queue (verb) that a token ended; the token was fired with `cause`. */
+/* The same for a call that a token ended, which was fired with `cause`; `verb` names the call. */
 enum weir_status weiri_queue_fail_cancelled(const weir_queue *queue, const char *verb, const weir_error *cause,
                                             weir_error *error);
 
@@ -168,12 +177,14 @@ enum weir_status weiri_queue_fail_cancelled(const weir_queue *queue, const char 
 
 /* Samples the level of the queue, for the high-water mark. */
 void weiri_queue_note_level(weir_queue *queue);
-/* An enqueue found no room. */
+/* Samples the level for the high-water mark, after an enqueue found no room. */
 void weiri_queue_note_full(weir_queue *queue);
-/* All counters. */
+/* Reads all counters. */
 void weiri_queue_read_stats(weir_queue *queue, struct weir_queue_stats *stats);
 
-/* After `count` items were enqueued; for a queue with a ring. */
+/*
+ * Samples the level if it is due after `count` more items were enqueued. For a queue with a ring.
+ */
 static WEIRI_ALWAYS_INLINE void weiri_queue_count_in_ring(weir_queue *queue, size_t count)
 {
 #if !defined(WEIRI_UNDER_MODEL) /* stress/model: see counters.h */
@@ -189,7 +200,7 @@ void weiri_queue_count_in(weir_queue *queue, size_t count);
 
 /* -- queue.c ----------------------------------------------------------------------------------- */
 
-/* As weir_queue_create(), with options that were checked, around a store of that kind. */
+/* As weir_queue_create(), around a store of kind `store`. The options are checked already. */
 enum weir_status weiri_queue_create(const struct weir_queue_options *options, const struct weiri_store_kind *store,
                                     weir_queue **out, weir_error *error);
 /* Frees a queue that no thread uses or can find any longer; not in a section. */
@@ -198,8 +209,8 @@ void weiri_queue_free(weir_queue *queue);
 /* -- calls.c ----------------------------------------------------------------------------------- */
 
 /*
- * As weir_queue_start(), but the operation does not begin: it is for weiri_pending_begin(), by the
- * same thread. So its callback can know it.
+ * As weir_queue_start(), but does not begin the operation: the same thread must pass it to
+ * weiri_pending_begin(). So the caller can store *pending where the callback will read it.
  */
 WEIRI_SHARED enum weir_status weiri_queue_prepare(weir_queue *queue, enum weir_queue_op_kind kind, void *items[],
                                                   size_t count, weir_queue_done_fn *done, void *context,
@@ -214,18 +225,20 @@ void weiri_queue_serve(struct weiri_record *record, void *object, struct weiri_s
 
 /* -- readiness.c ------------------------------------------------------------------------------- */
 
-/* After the store changed: makes the descriptors, if any, agree with it. Not in a section. */
+/*
+ * Makes the descriptors, if there are any, agree with the store after it changed. Not in a section.
+ */
 void weiri_queue_settle(struct weiri_record *record, weir_queue *queue);
-/* Closes the descriptors; with the queue. */
+/* Closes the descriptors, when the queue is freed. */
 void weiri_queue_put_out(weir_queue *queue);
 
-/* A scope for a caller outside sections, which rarely needs one. */
+/* Returns a scope without a section, for a caller that rarely retires an object. */
 static inline struct weiri_scope weiri_queue_unentered(struct weiri_record *record)
 {
 	return (struct weiri_scope){record, 0, NULL};
 }
 
-/* Retires what such a scope has collected. */
+/* Retires the objects that were unlinked with such a scope. */
 static inline void weiri_queue_retire_gathered(struct weiri_scope *scope)
 {
 	if (WEIRI_UNLIKELY(scope->garbage != NULL))

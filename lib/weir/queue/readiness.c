@@ -7,26 +7,29 @@
  * the store reads the list of the other side in any case, to see whether there are waiters. So the
  * first ready descriptor appends a bell to both lists: an entry that is never completed, and stays.
  * The lists are then always occupied, so each such call goes through weiri_queue_pump(), which
- * settles. While no descriptor was requested, calls have nothing more to read.
+ * settles. As long as no descriptor was requested, calls read nothing that they would not read
+ * anyway.
  *
  * Source. We know of no publication of level-triggered descriptors for a lock-free queue.
  *
  * Invariants
- *   R1  a change of the store that is followed by no settle was seen by a look of the thread that
- *       published the ready descriptor, or requested it. That thread appends bells, publishes the
- *       ready descriptor, posts on both sides, and settles. A thread that changes the store checks
- *       whether a side is posted, reads the list, and then looks for the ready descriptor (a pump
- *       that changes more does so before its last look at the lists). So either this thread finds
- *       both, and settles, or the settle of the requester sees the change (sync/waiters.h). A
- *       requester that finds a ready descriptor cannot know how far its creator has come, so it
- *       posts and settles as well
+ *   R1  no change of the store is missed: if the thread that made a change does not settle after
+ *       it, the thread that published or requested the ready descriptor saw the change in a look.
+ *       The requester appends bells, publishes the ready descriptor, posts on both sides, and
+ *       settles. A thread that changes the store checks whether a side is posted, reads the list,
+ *       and then looks for the ready descriptor (a pump that changes more does so before its last
+ *       look at the lists). So either this thread finds the posted side and the ready descriptor,
+ *       and settles, or the settle of the requester sees the change (sync/waiters.h). A requester
+ *       that finds a ready descriptor cannot know how far its creator has come, so it posts and
+ *       settles as well
  *   R2  each change of an answer is followed by a pump on the same thread: an item is enqueued,
  *       dequeued or returned; the turn is released; the queue is closed; an admitted enqueue gives
  *       up. So B3 of ready_fd.h holds for the queue
- *   R3  a ready descriptor stays until the queue is destroyed: the caller has the descriptor
- * Fork: the child has the parent's descriptors and must not change their counts. Ready descriptors
- * from before the fork are skipped in the child, and the first request creates another ready
- * descriptor (base/eventfd.h). The older ones are linked behind the newest.
+ *   R3  a ready descriptor stays until the queue is destroyed, because the caller has its file
+ *       descriptor
+ * Fork: the child has the parent's file descriptors and must not change their counts. So it skips
+ * the ready descriptors from before the fork, and its first request creates another one
+ * (base/eventfd.h). The older ones are linked behind the newest.
  * Progress: lock-free. If a thread stalls between its change of the store and the settle, the
  *   descriptors stay as they were until another call settles; the same holds for operations that
  *   wait for the item itself.
@@ -47,8 +50,8 @@ struct bell {
 
 struct weiri_readiness {
 	struct weiri_ready_fd ready_fd;
-	struct bell *bells[SIDES];     /* NULL: none, or the list frees it */
-	struct weiri_readiness *older; /* of before a fork */
+	struct bell *bells[SIDES];     /* NULL: not created, or left to the list to free */
+	struct weiri_readiness *older; /* from before a fork */
 };
 
 /* The arguments of a look. */
@@ -88,7 +91,7 @@ void weiri_queue_settle(struct weiri_record *record, weir_queue *queue)
 	settle_one(record, queue, &queue->writable, can_take_in);
 }
 
-/* -- making them ------------------------------------------------------------------------------- */
+/* -- creating ready descriptors ---------------------------------------------------------------- */
 
 static void bell_free(struct bell *bell)
 {
@@ -97,7 +100,7 @@ static void bell_free(struct bell *bell)
 	weiri_release(&allocator, bell, sizeof(*bell), alignof(struct bell));
 }
 
-/* Removed from its list, and no walker can see it any longer. */
+/* Frees a bell that was removed from its list. No walker can see it any longer. */
 static void bell_reclaim(struct weiri_retired *retired)
 {
 	struct weiri_list_node *node = WEIRI_CONTAINER_OF(retired, struct weiri_list_node, retired);
@@ -116,7 +119,7 @@ static struct bell *bell_create(weir_queue *queue)
 	return bell;
 }
 
-/* The bells are not on the lists, or the queue is being destroyed. */
+/* Frees a ready descriptor whose bells are on no list, or whose queue is being destroyed. */
 static void readiness_free(weir_queue *queue, struct weiri_readiness *readiness)
 {
 	for (int i = 0; i < SIDES; i++) {
@@ -158,8 +161,8 @@ static void hang_bells(struct weiri_record *record, weir_queue *queue, struct we
 }
 
 /*
- * Another ready descriptor was published first. The lists release the bells when no walker can see
- * them any longer.
+ * Removes `readiness`, because another ready descriptor was published first. The lists free the
+ * bells when no walker can see them any longer.
  */
 static void take_back(struct weiri_record *record, weir_queue *queue, struct weiri_readiness *readiness)
 {
@@ -178,7 +181,10 @@ static int is_current(const struct weiri_readiness *readiness)
 	return readiness != NULL && weiri_eventfd_is_ours(&readiness->ready_fd.event);
 }
 
-/* The ready descriptor of this process; it is created if there is none. NULL: no memory, or no descriptor. */
+/*
+ * Returns the ready descriptor of this process; creates it if there is none. NULL: there is no
+ * memory or no file descriptor left.
+ */
 static struct weiri_readiness *get(struct weiri_record *record, weir_queue *queue,
                                    _Atomic(struct weiri_readiness *) *place)
 {
@@ -193,8 +199,8 @@ static struct weiri_readiness *get(struct weiri_record *record, weir_queue *queu
 	hang_bells(record, queue, made);
 	made->older = there;
 	/*
-	 * [release] its fields. If it fails, another thread of this process was first; the settle that
-	 * follows acquires what that thread published.
+	 * [release] the fields of the ready descriptor. If the CAS fails, another thread of this
+	 * process was first; the settle that follows acquires what that thread published.
 	 */
 	if (weiri_cas_release(place, &there, made))
 		return made;

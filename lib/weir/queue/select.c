@@ -1,13 +1,13 @@
 /*
- * select.c - one of several queue operations.
+ * select.c - an operation that carries out one of several cases, on different queues.
  *
- * Algorithm. First each case is tried as a call of its own, starting with a case that is drawn. If
- * none can proceed, the select becomes one operation (sync/pending.h) with an entry on the list of
- * each of its cases. Its state is the decision. A thread that changes one of the queues finds the
- * entry there, claims the select, and tries the cases again, on behalf of a sleeping thread or of an
- * asynchronous select. A thread that finds it claimed leaves AGAIN, so the claimer tries all cases
- * once more. So it cannot happen that each of two threads leaves the item of its queue to the other
- * thread.
+ * Algorithm. First a select tries each case as a call of its own. It starts with a case that it
+ * draws. If none can proceed, the select becomes one operation (sync/pending.h) with an entry on
+ * the list of each of its cases. The state of the operation is the decision. A thread that changes
+ * one of the queues finds the entry there, claims the select, and tries the cases again, on behalf
+ * of a sleeping thread or of an asynchronous select. A thread that finds the select claimed leaves
+ * AGAIN, so the claimer tries all cases once more. So it cannot happen that each of two threads
+ * leaves the item of its queue to the other thread.
  *
  * Source. One state word that decides between the alternatives of a choice, with claimed as an
  * intermediate state, is known from Parallel Concurrent ML (Reppy, Russo, Xiao, ICFP 2009). There,
@@ -27,8 +27,7 @@
  *     waits for a claim. The stores have room for an item, so two selects that cross need not run
  *     at the same time
  *   - no other waiter is left asleep. A select that completes leaves the lists and admission words
- *   of all its
- *     queues, so all of them are pumped (weiri_pending_pump)
+ *     of all its queues, so all of them are pumped (weiri_pending_pump)
  * Linearization: that of the case that proceeds, as for a call of its own.
  * Progress: lock-free, except for the waiting. A thread that stalls with the claim delays that
  *   select, and operations whose completion it was running.
@@ -47,9 +46,8 @@ static enum weir_status check_case(const struct weir_select_case *one, size_t i,
 	if (one->queue == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "select: the queue of case %zu is NULL", i);
 	if (one->kind != WEIR_SELECT_ENQUEUE && one->kind != WEIR_SELECT_DEQUEUE)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
-		                  "select: case %zu, of queue \"%s\", is of kind %d, which there is not", i, one->queue->name,
-		                  (int)one->kind);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "select: case %zu, of queue \"%s\", has the unknown kind %d", i,
+		                  one->queue->name, (int)one->kind);
 	return WEIR_OK;
 }
 
@@ -67,8 +65,8 @@ static enum weir_status check(const struct weir_select_case cases[], size_t coun
 }
 
 /*
- * Another index for each call of a thread, evenly distributed: the high bits of Knuth's MMIX
- * generator.
+ * Draws an index for each call, evenly distributed: the high bits of Knuth's MMIX generator. Each
+ * thread has a generator of its own.
  */
 static size_t draw_place(size_t count)
 {
@@ -78,7 +76,7 @@ static size_t draw_place(size_t count)
 	return (size_t)(state >> 33) % count;
 }
 
-/* WEIR_WOULD_BLOCK: it cannot proceed now. */
+/* Returns WEIR_WOULD_BLOCK if the case cannot proceed now. */
 static enum weir_status try_case(struct weir_select_case *one)
 {
 	return one->kind == WEIR_SELECT_ENQUEUE ? weir_queue_try_enqueue(one->queue, one->item)
@@ -124,7 +122,7 @@ struct select_op {
 	weir_pending pending; /* first */
 	/* Constant. */
 	size_t first;                   /* the case to begin with */
-	struct weir_select_case *cases; /* of an asynchronous select, as the next two */
+	struct weir_select_case *cases; /* this and the next two are for an asynchronous select */
 	weir_select_done_fn *done;
 	void *context;
 	/* claim */
@@ -159,7 +157,7 @@ static struct select_op *make_op(struct weir_select_case cases[], size_t count, 
 	return op;
 }
 
-/* The close has cancelled the enqueues that wait. */
+/* Returns 1 if the part is an admitted enqueue, and the close has cancelled such enqueues. */
 static int is_cancelled_by_close(const struct weiri_queue_part *part)
 {
 	/* [acquire] the cause of the close. */
@@ -173,8 +171,8 @@ static enum weiri_pending_outcome attempt_case(struct weiri_scope *scope, struct
 		return WEIRI_PENDING_COMPLETE;
 	}
 	/*
-	 * A thread that completes those ahead pumps that queue, and comes to us then. Not STUCK: what
-	 * they wait for may stand behind us.
+	 * Other operations go first. The thread that completes them pumps this queue, and so comes to
+	 * this select. Not STUCK: what they wait for may stand behind this select.
 	 */
 	if (weiri_queue_part_is_fair(part) &&
 	    weiri_pending_others_first(scope, &part->entry.place.waiters->list, part->entry.pending))
@@ -182,7 +180,10 @@ static enum weiri_pending_outcome attempt_case(struct weiri_scope *scope, struct
 	return weiri_queue_part_attempt(scope, part);
 }
 
-/* The first case that can proceed; a closed queue can. */
+/*
+ * Carries out the first case that can proceed. The case of a closed queue can proceed, too: it
+ * reports the close.
+ */
 static enum weiri_pending_outcome attempt(struct weiri_scope *scope, weir_pending *pending, int *moved)
 {
 	struct select_op *op = op_of(pending);
@@ -198,7 +199,7 @@ static enum weiri_pending_outcome attempt(struct weiri_scope *scope, weir_pendin
 			return of_one;
 		}
 		if (of_one == WEIRI_PENDING_WAITS)
-			outcome = of_one; /* the list on which that one stands is to be walked on */
+			outcome = of_one; /* the walk of the list of this case must go on */
 	}
 	return outcome;
 }
@@ -230,7 +231,10 @@ static enum weir_status describe(weir_pending *pending, enum weiri_pending_why w
 	}
 }
 
-/* Gives the outcome of an ended operation to its owner. If a case was chosen, that case has it. */
+/*
+ * Returns the outcome of an ended operation. If a case was chosen, the status goes into that case,
+ * and the outcome is WEIR_OK.
+ */
 static enum weir_status settle(const struct select_op *op, struct weir_select_case cases[])
 {
 	if (op->chosen == op->pending.entry_count)

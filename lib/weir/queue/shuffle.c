@@ -29,7 +29,7 @@ struct weiri_shuffle {
 
 	WEIRI_ALIGNED_APART _Atomic(uint64_t) credits;
 	WEIRI_ALIGNED_APART struct weiri_draws draws;
-	WEIRI_ALIGNED_APART _Atomic(size_t) freed; /* a slot near which one was free recently */
+	WEIRI_ALIGNED_APART _Atomic(size_t) freed; /* a hint: near this slot another one was free recently */
 	WEIRI_ALIGNED_APART char end[];
 };
 
@@ -122,8 +122,8 @@ static enum weir_status credit_put(struct weiri_shuffle *shuffle, int admitted)
 		if (used_of(credits) >= shuffle->capacity || puts_of(credits) == PUTS_MASK)
 			return WEIR_WOULD_BLOCK;
 		/*
-		 * [acquire] B2: sees the slots that became free before `used` fell. The word may have
-		 * returned to the value that was loaded.
+		 * [acquire] B2: sees the slots that became free before `used` fell. The load does not
+		 * suffice, because the word may have changed and returned to the value that was loaded.
 		 */
 	} while (!weiri_cas_acquire(&shuffle->credits, &credits, credits + ONE_USED + ONE_PUT));
 	return WEIR_OK;
@@ -149,7 +149,7 @@ enum weir_status weiri_shuffle_put(struct weiri_shuffle *shuffle, uint64_t item,
 	if (status != WEIR_OK)
 		return status;
 	slot = claim_slot(shuffle);
-	/* [relaxed] published together with its number. */
+	/* [relaxed] published together with the slot's number. */
 	weiri_store_relaxed(&shuffle->slots[slot], item);
 	weiri_index_set_add(&shuffle->full, slot); /* P1 */
 	/* [P3 release] pairs with credit_take(). One item more, one put less. */
@@ -161,12 +161,12 @@ enum weir_status weiri_shuffle_put(struct weiri_shuffle *shuffle, uint64_t item,
 
 /* -- take -------------------------------------------------------------------------------------- */
 
-/* *items: the number of items before this take. */
+/* Acquires the right to one item. *items becomes the number of items before this take. */
 static enum weir_status credit_take(struct weiri_shuffle *shuffle, size_t *items)
 {
 	/*
-	 * [P3, P4, P5 acquire] pairs with put, the CAS below, and close: the result may rest on this
-	 * load, if the bag is empty.
+	 * [P3, P4, P5 acquire] pairs with put, the CAS below, and close. The result rests on this load
+	 * if the bag is empty.
 	 */
 	uint64_t credits = weiri_load_acquire(&shuffle->credits);
 
@@ -186,7 +186,7 @@ static enum weir_status credit_take(struct weiri_shuffle *shuffle, size_t *items
 
 static uint64_t empty_slot(struct weiri_shuffle *shuffle, size_t slot)
 {
-	/* [relaxed] P1: acquired with its number. */
+	/* [relaxed] P1: acquired with the slot's number. */
 	uint64_t item = weiri_load_relaxed(&shuffle->slots[slot]);
 
 	weiri_index_set_add(&shuffle->free, slot);  /* P2 */
@@ -235,7 +235,7 @@ struct weiri_ring_counts weiri_shuffle_counts(const struct weiri_shuffle *shuffl
 int weiri_shuffle_can_take(const struct weiri_shuffle *shuffle)
 {
 	/*
-	 * [relaxed] a look for descriptors; their ready descriptor makes visible what it must see
+	 * [relaxed] a look for a ready descriptor, whose protocol makes visible what the look must see
 	 * (readiness.c).
 	 */
 	uint64_t credits = weiri_load_relaxed(&shuffle->credits);

@@ -34,15 +34,15 @@
  *   P4  take -> take: a thread that finds the bag empty sees what the threads that took the items
  *       did before (their turn, see contents.c)
  *   P5  close -> put, take, closed: what the closer did before
- * Linearization: put at the credit for its item, or at an earlier take that gets the item before
- *   that; take when it takes the number from full. Refusals are exact only if no put or take is
- *   under way. "No item may leave": the load of credits. Between the moments when a put adds its
- *   number to full and its item to credits, a take may get that item with the credit of another
- *   item. The other item is then stored without a credit until the put continues. And a take that
- *   has its credit may still get an item that is newer than the refusal. "Full": the load of
- *   credits. A put or take that is under way counts as an occupied slot. Both refusals are about
- *   one word, so its modification order contains both. So the store buffering between two words
- *   that a ring must prevent (algorithm.h) cannot occur.
+ * Linearization: put when its item gets its credit, or at an earlier take that gets this item; take
+ *   when it takes the number from full. Refusals are exact only if no put or take is under way. "No
+ *   item may leave" linearizes at the load of credits. A put adds its number to full before it adds
+ *   its item to credits. In between, a take may get that item with the credit of another item. The
+ *   other item is then stored without a credit until the put continues. And a take that has its
+ *   credit may still get an item that is newer than the refusal. "Full" linearizes at the load of
+ *   credits, too. A put or take that is under way counts as an occupied slot. Both refusals are
+ *   about one word, so its modification order contains both. So the store buffering between two
+ *   words that a ring must prevent (algorithm.h) cannot occur.
  * Progress: lock-free. A stalled put or take holds one slot. No thread waits for it, with one
  *   exception: a closed bag is not drained while a put is under way, because its item is still to
  *   come.
@@ -62,30 +62,34 @@ struct weiri_shuffle;
 
 enum { WEIRI_SHUFFLE_MAX_CAPACITY = (1 << 24) - 1 };
 
-/* capacity 1 .. WEIRI_SHUFFLE_MAX_CAPACITY, min_left < capacity. NULL: no memory. */
+/*
+ * capacity is 1 .. WEIRI_SHUFFLE_MAX_CAPACITY, min_left < capacity. Returns NULL if there is no
+ * memory.
+ */
 struct weiri_shuffle *weiri_shuffle_create(size_t capacity, size_t min_left, uint64_t seed,
                                            const weir_allocator *allocator);
 void weiri_shuffle_destroy(struct weiri_shuffle *shuffle);
 
-/* WEIR_OK, WEIR_WOULD_BLOCK (full), WEIR_CANCELLED (closed and not `admitted`). */
+/* Returns WEIR_OK, WEIR_WOULD_BLOCK (full), or WEIR_CANCELLED (closed and not `admitted`). */
 enum weir_status weiri_shuffle_put(struct weiri_shuffle *shuffle, uint64_t item, int admitted);
 /*
- * WEIR_OK, WEIR_WOULD_BLOCK (no item may leave now), WEIR_OUT_OF_RANGE (closed, empty, no put under
- * way).
+ * Returns WEIR_OK, WEIR_WOULD_BLOCK (no item may leave now), or WEIR_OUT_OF_RANGE (closed, empty,
+ * no put under way).
  */
 enum weir_status weiri_shuffle_take(struct weiri_shuffle *shuffle, uint64_t *item);
 /* Refuses later puts, and sets min_left to 0. */
 void weiri_shuffle_close(struct weiri_shuffle *shuffle);
 int weiri_shuffle_closed(const struct weiri_shuffle *shuffle);
 size_t weiri_shuffle_size(const struct weiri_shuffle *shuffle);
-/* The items that were put and taken, exact while no call is under way: see layout.h. */
+/* Returns how many items were put and taken: exact while no call is under way, see layout.h. */
 struct weiri_ring_counts weiri_shuffle_counts(const struct weiri_shuffle *shuffle);
 /*
- * 1 if a take would find an item (a put that is admitted, room), at the load of credits as there.
+ * can_take returns 1 if a take would find an item, can_put if an admitted put would find room. As
+ * in a take or put, the load of credits decides.
  */
 int weiri_shuffle_can_take(const struct weiri_shuffle *shuffle);
 int weiri_shuffle_can_put(const struct weiri_shuffle *shuffle);
-/* 1 while a put is under way, whose item is still to come. */
+/* Returns 1 while a put is under way: its item is still to come. */
 int weiri_shuffle_putting(const struct weiri_shuffle *shuffle);
 
 #endif

@@ -45,9 +45,9 @@ static void read_counters(const weir_queue *queue, struct weir_queue_stats *stat
 void weiri_queue_read_stats(weir_queue *queue, struct weir_queue_stats *stats)
 {
 	/*
-	 * [P3 acquire] read before the counts: what was returned had been dequeued before, and the
-	 * counts include it. In the other order, items that were dequeued and returned between the two
-	 * reads would be subtracted from a number that does not include them.
+	 * [P3 acquire] read before the counts. Returned items had been dequeued before their return, so
+	 * the counts include them. In the other order, items that were dequeued and returned between
+	 * the two reads would be subtracted from a number that does not include them.
 	 */
 	size_t given_back = weiri_load_acquire(&queue->putback.items);
 	struct weiri_ring_counts counts = weiri_queue_counts(queue);

@@ -2,9 +2,9 @@
  * store.h - the interface of the stores behind queues: a ring (FIFO), a shuffle store, a priority
  * queue; and the right to be inside, behind a critical section (store_right.c).
  *
- * A store holds items, is bounded, refuses puts once it is closed, and never waits. What all queues
- * have in common is around it: items that batches returned, and the end of the queue (contents.c);
- * waiting (operation.c).
+ * A store holds items, is bounded, refuses puts once it is closed, and never waits. The other files
+ * add what all queues have in common: contents.c the items that batches returned and the end of the
+ * queue, operation.c the waiting.
  */
 #ifndef WEIRI_QUEUE_STORE_H
 #define WEIRI_QUEUE_STORE_H
@@ -15,34 +15,37 @@
 #include "ring/layout.h"
 
 struct weiri_store_kind {
-	const char *name; /* of the order, for messages and dumps */
+	const char *name; /* the name of the order, for messages and dumps */
 	size_t max_capacity;
 	int has_keys;  /* items leave by key */
 	int has_draws; /* items leave by chance: the queue has a seed, and may have a min_after_dequeue */
 
-	/* WEIR_OK, WEIR_RESOURCE_EXHAUSTED. The queue's options are checked, and copied into it. */
+	/*
+	 * Returns WEIR_OK or WEIR_RESOURCE_EXHAUSTED. The options are checked, and the queue's fields
+	 * are set from them.
+	 */
 	enum weir_status (*create)(weir_queue *queue, const struct weir_queue_options *options);
-	/* Also after a create() that failed, or was not called. */
+	/* Also called if create() failed or was not called. */
 	void (*destroy)(weir_queue *queue);
 
 	/*
-	 * Puts up to `count` items; returns how many. *status: WEIR_OK, else why it
-	 * stopped: WEIR_WOULD_BLOCK (full), WEIR_CANCELLED (closed and not admitted). keys as in
+	 * Puts up to `count` items, and returns how many went in. *status is WEIR_OK, or tells why it
+	 * stopped: WEIR_WOULD_BLOCK (full), WEIR_CANCELLED (closed and not admitted). keys: as for
 	 * weiri_queue_put().
 	 */
 	size_t (*put)(weir_queue *queue, void *const items[], const int64_t keys[], size_t count, int admitted,
 	              enum weir_status *status);
 	/*
-	 * Takes up to `count` items; returns how many. *status: WEIR_OK, else why it stopped:
-	 * WEIR_WOULD_BLOCK (no item may leave now), WEIR_OUT_OF_RANGE (closed, empty, no put under
-	 * way), WEIR_ABORTED (a batch returned items meanwhile). keys as in
-	 * weiri_queue_take_with_keys(). WEIRI_RING_SEAL: no admitted put is still to come.
+	 * Takes up to `count` items, and returns how many it took. *status is WEIR_OK, or tells why it
+	 * stopped: WEIR_WOULD_BLOCK (no item may leave now), WEIR_OUT_OF_RANGE (closed, empty, no put
+	 * under way), WEIR_ABORTED (a batch returned items meanwhile). keys: as for
+	 * weiri_queue_take_with_keys(). at_end is WEIRI_RING_SEAL if no admitted put is still to come.
 	 */
 	size_t (*take)(weir_queue *queue, uint64_t items[], int64_t keys[], size_t count, enum weiri_ring_at_end at_end,
 	               enum weir_status *status);
 	/*
-	 * The same of the store and of the returned items, of which there were some; never
-	 * WEIR_ABORTED. In a section.
+	 * As take, but takes from the returned items, too; the caller has seen that there are some.
+	 * *status never is WEIR_ABORTED. In a section.
 	 */
 	size_t (*take_beside_put_back)(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], int64_t keys[],
 	                               size_t count, enum weiri_ring_at_end at_end, enum weir_status *status);
@@ -50,15 +53,18 @@ struct weiri_store_kind {
 	int (*closed)(const weir_queue *queue);
 
 	size_t (*size)(const weir_queue *queue);
-	/* The size for the high-water mark, after a put found no room. */
+	/* Returns the size for the high-water mark, after a put found no room. */
 	size_t (*size_when_full)(const weir_queue *queue);
 	struct weiri_ring_counts (*counts)(const weir_queue *queue);
 	/*
-	 * 1: among the last `count` items that were enqueued is one at which the level must be sampled.
+	 * Returns 1 if the level must be sampled at one of the last `count` items that were enqueued.
 	 */
 	int (*has_passed)(const weir_queue *queue, size_t count);
 
-	/* Reads without effect. is_putting is for a closed store: 1 while a put may be under way. */
+	/*
+	 * These only read. is_putting is for a closed store, and returns 1 while a put may be under
+	 * way.
+	 */
 	int (*can_take)(const weir_queue *queue);
 	int (*can_put)(const weir_queue *queue);
 	int (*is_putting)(const weir_queue *queue);
@@ -66,7 +72,7 @@ struct weiri_store_kind {
 
 extern const struct weiri_store_kind weiri_ring_store, weiri_shuffle_store, weiri_priority_store, weiri_right_store;
 
-/* The store for an order; NULL: it is no order. */
+/* Returns the store for an order; NULL: `order` is not an order. */
 static inline const struct weiri_store_kind *weiri_store_for(enum weir_queue_order order)
 {
 	switch (order) {

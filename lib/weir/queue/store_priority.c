@@ -56,12 +56,13 @@ static size_t priority_take(weir_queue *queue, uint64_t items[], int64_t keys[],
 }
 
 /*
- * The smaller of the store's first item and the first returned one; among equals the returned one,
- * since it is older. A segment that lies on other segments holds nothing larger than the items they
- * have left, since its batch took the smallest items each time; so only the topmost segment counts.
+ * Takes the smaller of two items: the first item of the store and the first returned one. If their
+ * keys are equal, it takes the returned item, which is older. Each batch took the smallest items.
+ * So the topmost segment holds nothing larger than what is left in the segments below it, and only
+ * the topmost segment counts.
  * Linearization of an item, including a returned one: the load that finds the segment still on top.
- *   The store's first item was the same before and after that load. The returned item was still
- *   there as well, since the CAS that takes it succeeds.
+ *   The first item of the store was the same before and after that load. The returned item was
+ *   still there as well, since the CAS that takes it succeeds.
  */
 static size_t priority_take_beside_put_back(struct weiri_scope *scope, weir_queue *queue, uint64_t items[],
                                             int64_t keys[], size_t count, enum weiri_ring_at_end at_end,
@@ -79,7 +80,7 @@ static size_t priority_take_beside_put_back(struct weiri_scope *scope, weir_queu
 		int64_t key;
 
 		*status = weiri_priority_queue_take(queue->priority, &beside, &key, &items[done]);
-		if (*status == WEIR_ABORTED) /* a batch returned items, or its items are taken: another item is the first */
+		if (*status == WEIR_ABORTED) /* another item is the first now: a batch returned items, or items were taken */
 			continue;
 		if (*status != WEIR_OK && first == NULL)
 			break;

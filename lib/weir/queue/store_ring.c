@@ -1,5 +1,6 @@
 /*
- * store_ring.c - the store of FIFO queues: a ring. calls.c moves single items past this interface.
+ * store_ring.c - the store of FIFO queues: a ring. calls.c moves single items without this
+ * interface.
  */
 #include "queue/queue.h"
 #include "queue/store.h"
@@ -44,12 +45,12 @@ static size_t ring_take(weir_queue *queue, uint64_t items[], int64_t keys[], siz
 }
 
 /*
- * Returned items leave first. They are looked for twice.
- * - Before the ring is read. Otherwise we could report "empty" although an item arrived in the ring
- *   before the last returned item left.
- * - By the ring, between its look at an item and its taking. So the item that leaves was in the
- *   ring while there were no returned items. Otherwise a newer item, which arrived after the first
- *   look, could leave before an older one, which was returned since.
+ * Returned items leave first. The take looks for them twice.
+ * - Before it reads the ring. Otherwise it could report "empty" although an item arrived in the
+ *   ring before the last returned item left.
+ * - In the ring, between the look at an item and the CAS that takes it. So the item that leaves was
+ *   in the ring while there were no returned items. Otherwise a newer item, which arrived after the
+ *   first look, could leave before an older one that was returned since.
  */
 static size_t ring_take_beside_put_back(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], int64_t keys[],
                                         size_t count, enum weiri_ring_at_end at_end, enum weir_status *status)
@@ -104,7 +105,10 @@ static int ring_can_put(const weir_queue *queue)
 	return weiri_ring_ops_of(queue->ring)->has_room(queue->ring);
 }
 
-/* A put is one CAS. One that still succeeds in a closed ring makes can_take() true. */
+/*
+ * Always 0, because a put is one CAS. A put that still succeeds in a closed ring makes can_take()
+ * true.
+ */
 static int ring_is_putting(const weir_queue *queue)
 {
 	(void)queue;

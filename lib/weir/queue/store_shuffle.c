@@ -75,7 +75,7 @@ static struct weiri_ring_counts shuffle_counts(const weir_queue *queue)
 	return weiri_shuffle_counts(queue->shuffle);
 }
 
-/* Always: a look costs almost nothing here. */
+/* Always 1: here a look at the level costs almost nothing. */
 static int shuffle_has_passed(const weir_queue *queue, size_t count)
 {
 	(void)queue, (void)count;

@@ -27,7 +27,7 @@
  *   P3  spread_stop (crowd) -> await: what was written before the request
  *   P4  join (outcome) -> joined: the join is over, and what it has seen
  *
- * Memory: once it has subtracted itself, a leaving thread accesses nothing of the coordinator and
+ * Memory: once a leaving thread has subtracted itself, it accesses nothing of the coordinator and
  *   only wakes an address, because the joiner may free the coordinator immediately. A requester
  *   that is not registered must itself ensure that the coordinator exists during the call.
  * Linearization: request_stop at the CAS on outcome, or at the load that finds it decided; join at
@@ -86,7 +86,7 @@ static void release_record(const weir_coordinator *coordinator, struct record *r
 	weiri_release(&coordinator->allocator, record, sizeof(*record), _Alignof(struct record));
 }
 
-/* STOPPED with a copy of the cause, or with its code alone if there is no memory. */
+/* Returns STOPPED with a copy of the cause, or with its code alone if there is no memory. */
 static uintptr_t stopped_by(const weir_coordinator *coordinator, const weir_error *cause)
 {
 	struct record *record = weiri_allocate(&coordinator->allocator, sizeof(*record), _Alignof(struct record));
@@ -97,7 +97,7 @@ static uintptr_t stopped_by(const weir_coordinator *coordinator, const weir_erro
 	return (uintptr_t)record | STOPPED;
 }
 
-/* The error in an outcome: returns its code and sets *error to the whole error. */
+/* Returns the code of the error in an outcome, and sets *error to the whole error. */
 static enum weir_status error_of(const weir_coordinator *coordinator, uintptr_t outcome, weir_error *error)
 {
 	const struct record *record = record_of(outcome);
@@ -128,8 +128,8 @@ static int is_clean(const weir_coordinator *coordinator, const weir_error *cause
 }
 
 /*
- * Sets STOPPED, with the cause if it is the first. Returns WEIR_OK, or the cause's code if the
- * request comes after the join.
+ * Sets STOPPED, with the cause if this request is the first. Returns WEIR_OK, or the code of the
+ * cause if the request comes after the join.
  */
 static enum weir_status decide_stop(weir_coordinator *coordinator, const weir_error *cause)
 {
@@ -141,8 +141,8 @@ static enum weir_status decide_stop(weir_coordinator *coordinator, const weir_er
 	while ((outcome & STOPPED) == 0 && (cause == NULL || (outcome & JOINED) == 0)) {
 		WEIR_ASSERT1(I1, wanted == STOPPED || (outcome & JOINED) == 0);
 		/*
-		 * [P1 release] pairs with load_outcome(). Neither outcome acquires: of the value that is
-		 * found here only the bits are used.
+		 * [P1 release] pairs with load_outcome(). The CAS acquires neither when it succeeds nor
+		 * when it fails, because only the bits of the value that it finds are used.
 		 */
 		if (weiri_cas_release(&coordinator->outcome, &outcome, outcome | wanted))
 			return WEIR_OK;
@@ -160,7 +160,7 @@ static int everyone_left(uint32_t crowd)
 
 static void join_crowd(weir_coordinator *coordinator, uint32_t count)
 {
-	/* [relaxed] publishes nothing; a joiner that does not see it began earlier. */
+	/* [relaxed] publishes nothing; a join that does not see the new count began earlier. */
 	(void)weiri_fetch_add_relaxed(&coordinator->crowd, count * ONE);
 }
 
@@ -193,12 +193,12 @@ static int has_come(enum awaited awaited, uint32_t crowd)
 	return stop || everyone_left(crowd);
 }
 
-/* 1: what is awaited has happened; 0: the deadline passed first. */
+/* Returns 1 if what is awaited has happened; 0: the deadline passed first. */
 static int await(weir_coordinator *coordinator, enum awaited awaited, uint64_t deadline_ns)
 {
 	/*
-	 * The clock decides, not the result of the last wait: threads that come and go change the word
-	 * all the time.
+	 * The clock decides, not the result of the last wait, because threads that come and go change
+	 * the word all the time.
 	 */
 	for (int in_time = deadline_ns != 0;; in_time = weir_now_ns() < deadline_ns) {
 		/* [P2 P3 acquire] pairs with leave_crowd() and spread_stop(). */
@@ -208,7 +208,7 @@ static int await(weir_coordinator *coordinator, enum awaited awaited, uint64_t d
 			return 1;
 		if (!in_time)
 			return 0;
-		/* [relaxed] it only sets WAITERS; the word itself is read again after the wait. */
+		/* [relaxed] the CAS only sets WAITERS; the word itself is read again after the wait. */
 		if ((crowd & WAITERS) == 0 && !weiri_cas_relaxed(&coordinator->crowd, &crowd, crowd | WAITERS))
 			continue;
 		(void)weiri_park_wait(&coordinator->crowd, crowd | WAITERS, deadline_ns);
@@ -350,7 +350,7 @@ static void *thread_main(void *argument)
 
 	started_by = member->coordinator;
 	weiri_member_name(member, name);
-	name[15] = '\0'; /* what the system keeps */
+	name[15] = '\0'; /* the system keeps 15 characters */
 	(void)pthread_setname_np(pthread_self(), name);
 	pthread_cleanup_push(end_thread, member);
 	status = member->loops ? run_in_a_loop(member, &error) : member->fn(member->coordinator, member->context, &error);
@@ -381,7 +381,9 @@ static enum weir_status start(weir_coordinator *coordinator, const char *name, c
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_coordinator_start: coordinator or fn is NULL");
 	if (name == NULL)
 		name = "thread";
-	/* Keeps many short threads from accumulating until the join. */
+	/*
+	 * Joins threads that have ended: otherwise many short threads would accumulate until the join.
+	 */
 	weiri_members_join_ended(&coordinator->members);
 	status = claim_member(coordinator, name, &member, error);
 	if (status != WEIR_OK)
@@ -457,7 +459,10 @@ static void list_stragglers(const weir_coordinator *coordinator, struct names *n
 	names->count = weiri_members_list_names(&coordinator->members, names->text, sizeof(names->text));
 }
 
-/* WEIR_OK if no registered thread is left; the threads are then joined. Otherwise `code`. */
+/*
+ * Joins the ended threads and returns WEIR_OK if no registered thread is left. Otherwise returns
+ * `code`.
+ */
 static enum weir_status require_empty(weir_coordinator *coordinator, const char *call, enum weir_status code,
                                       weir_error *error)
 {
@@ -488,7 +493,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Ends a join after which threads are left. */
+/* Returns the result of a join after which threads still run. */
 static enum weir_status blame_stragglers(const weir_coordinator *coordinator, uint64_t grace_ns, uint32_t flags,
                                          weir_error *error)
 {

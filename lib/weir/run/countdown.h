@@ -1,5 +1,5 @@
 /*
- * countdown.h - joining parallel work: which party arrived last, which claimant was first.
+ * countdown.h - for parallel work: which party arrived last, and which claimant was first.
  *
  * weiri_countdown: each of n parties arrives once; exactly one of them learns that it was the last,
  * and sees what all other parties wrote before they arrived. It serves as a reference count too:
@@ -28,14 +28,14 @@ struct weiri_countdown {
 
 static inline void weiri_countdown_init(struct weiri_countdown *countdown, uint32_t parties)
 {
-	/* [relaxed] not shared yet; the hand-over orders it. */
+	/* [relaxed] not shared yet; the handover to other threads orders it. */
 	weiri_store_relaxed(&countdown->left, parties);
 }
 
 /* Adds a party. Only a party that has not arrived may call it, so that the count is not zero. */
 static inline void weiri_countdown_join(struct weiri_countdown *countdown)
 {
-	/* [relaxed] publishes nothing: the newcomer's writes are ordered by its own arrive. */
+	/* [relaxed] publishes nothing: the arrive of the new party orders its writes. */
 	(void)weiri_fetch_add_relaxed(&countdown->left, 1);
 }
 
@@ -52,14 +52,15 @@ static inline int weiri_countdown_arrive_many(struct weiri_countdown *countdown,
 	return before == parties;
 }
 
+/* Arrives for one party. Returns as weiri_countdown_arrive_many(). */
 static inline int weiri_countdown_arrive(struct weiri_countdown *countdown)
 {
 	return weiri_countdown_arrive_many(countdown, 1);
 }
 
 /*
- * The number of parties left at some moment: a hint, unless the caller knows that no party arrives
- * or joins.
+ * Returns the number of parties left at some moment: a hint, unless the caller knows that no party
+ * arrives or joins.
  */
 static inline uint32_t weiri_countdown_left(struct weiri_countdown *countdown)
 {
@@ -79,7 +80,7 @@ static inline void weiri_latch_init(struct weiri_latch *latch)
 	weiri_store_relaxed(&latch->state, WEIRI_LATCH_OPEN);
 }
 
-/* 1 for the first caller, which must then set the latch; 0 for all other callers. */
+/* Returns 1 to the first caller, which must then set the latch; 0 to all other callers. */
 static inline int weiri_latch_claim(struct weiri_latch *latch)
 {
 	uint32_t open = WEIRI_LATCH_OPEN;
@@ -88,7 +89,7 @@ static inline int weiri_latch_claim(struct weiri_latch *latch)
 	return weiri_cas_relaxed(&latch->state, &open, WEIRI_LATCH_CLAIMED);
 }
 
-/* By the winner of claim; or by any thread, if the latch is never claimed. */
+/* Called by the winner of the claim; or by any thread, if the latch is never claimed. */
 static inline void weiri_latch_set(struct weiri_latch *latch)
 {
 	/* [P2 release] pairs with weiri_latch_is_set(). */
@@ -102,8 +103,8 @@ static inline int weiri_latch_is_set(const struct weiri_latch *latch)
 }
 
 /*
- * Hands out each number once, from 0. Numbers grow along happens-before: a number is larger than
- * every number that was known before it was taken.
+ * Hands out each number once, from 0. A number is larger than every number that the caller knew, by
+ * happens-before, when it took its own.
  */
 struct weiri_serial {
 	_Atomic(uint64_t) next;

@@ -2,14 +2,14 @@
  * critical_section.c - critical sections.
  *
  * Algorithm. A section is a binary semaphore (Dijkstra, 1965): a word, the right to be inside
- * (queue/right.h), and a list of waiters. To enter is to take the right; to leave is to give it
- * back. Both go straight to the word; leaving then looks whether a thread or an operation waits.
- * Waiting is that of queues: the right is the store of a queue, whose operations provide deadlines,
- * tokens, asynchronous waiting, arrival order, and the waiters in a dump. This file ensures that
- * the right always returns, and that no thread waits for itself.
+ * (queue/right.h), and a list of waiters. A thread enters by taking the right, and leaves by giving
+ * it back. Both go straight to the word; a leave then looks whether a thread or an operation waits.
+ * The waiting itself is that of queues: the right is the store of a queue. The operations of the
+ * queue provide deadlines, tokens, asynchronous waiting, arrival order, and the waiters in a dump.
+ * This file ensures that the right always returns, and that no thread waits for itself.
  *
- * Source. A word that is taken by CAS, and a list of the threads that did not get it, is how mutexes
- * on futexes work (Franke, Russell and Kirkwood, OLS 2002).
+ * Source. Mutexes on futexes work in the same way (Franke, Russell and Kirkwood, OLS 2002): by a
+ * word that is taken by CAS, and a list of the threads that did not get it.
  *
  * Invariants
  *   C1  the right is free, or one execution that is inside has it. So at most one execution is
@@ -21,8 +21,8 @@
  * Pairs: those of the right and the queue. With the right, each execution that enters receives what
  *   the execution before it did inside.
  * Linearization: that of the right.
- * Progress: see weir/critical_section.h. If there is no memory for the thread's record, without
- *   which it can wake no waiter, leaving is retried. Only a thread that did not enter by itself can
+ * Progress: see weir/critical_section.h. A thread without a record can wake no waiter. If there is
+ *   no memory for the record, the leave is retried. Only a thread that did not enter by itself can
  *   be in this situation: the worker that runs a body, or the thread that ends a step.
  * Memory: a queue, and a word in cache lines of its own; for each asynchronous waiter 112 bytes and
  *   an operation of the queue.
@@ -56,8 +56,8 @@ struct weir_critical_section {
 /* An execution without a thread: first it enters, then a worker of the pool runs it. */
 struct execution {
 	weir_task task;
-	weir_pending *pending; /* of the entry; ends when the execution has */
-	void *room;            /* of the entry */
+	weir_pending *pending; /* the operation of the entry; it ends together with the execution */
+	void *room;            /* where the operation stores the right */
 	weir_critical_section *section;
 	weir_pool *pool;
 	weir_critical_section_fn *fn;
@@ -66,7 +66,7 @@ struct execution {
 	weir_allocator allocator;
 };
 
-/* -- what a thread is inside of ---------------------------------------------------------------- */
+/* -- the sections that a thread is inside ------------------------------------------------------ */
 
 static WEIRI_TLS struct weiri_inside *innermost;
 
@@ -112,13 +112,13 @@ static enum weir_status fail_to_enter(const weir_critical_section *section, enum
 		return weiri_fail(error, status, "critical section \"%s\": the deadline passed before it was free", name);
 	case WEIR_CANCELLED:
 		(void)weir_cancel_cause(cancel, &cause);
-		return weiri_fail(error, status, "critical section \"%s\": to enter was cancelled; %s: %.120s", name,
+		return weiri_fail(error, status, "critical section \"%s\": the entry was cancelled; %s: %.120s", name,
 		                  weir_status_name(cause.code), cause.message);
 	default: return weiri_fail(error, status, "critical section \"%s\": no memory to enter", name);
 	}
 }
 
-/* 1 if a newcomer goes behind them. */
+/* Returns 1 if a newcomer must go behind operations that already wait. */
 static int others_first(const weir_critical_section *section)
 {
 	return (section->flags & WEIR_CRITICAL_SECTION_FAIR) != 0 && weiri_list_occupied(&section->queue->consumers.list);
@@ -129,9 +129,9 @@ static enum weir_status enter(weir_critical_section *section, uint64_t deadline_
 	enum weir_status status;
 	void *right;
 
-	if (WEIRI_UNLIKELY(weiri_record_get() == NULL)) /* before it is inside: to leave takes one */
+	if (WEIRI_UNLIKELY(weiri_record_get() == NULL)) /* before the entry, because the leave needs a record */
 		return WEIR_RESOURCE_EXHAUSTED;
-	/* With a token: after that has fired no thread enters. */
+	/* A call with a token goes through the queue: no thread may enter after the token has fired. */
 	if (WEIRI_LIKELY(cancel == NULL && !others_first(section) && weiri_right_take(section->right)))
 		return WEIR_OK;
 	if (deadline_ns != 0 || cancel != NULL)
@@ -163,7 +163,7 @@ static WEIRI_UNSEEN void assert_alone(const weir_critical_section *section)
 	WEIR_ASSERT2(C1, weiri_peek(&section->right->holder) == WEIRI_RIGHT_TAKEN);
 }
 
-/* With the right. */
+/* Runs fn inside and then leaves. The caller has the right. */
 static enum weir_status run_inside(weir_critical_section *section, weir_critical_section_fn *fn, void *context,
                                    weir_error *error)
 {
@@ -240,8 +240,8 @@ static void end_execution(struct execution *execution, enum weir_status status, 
 }
 
 /*
- * Runs as a task. The thread that left may be inside other sections, or hold what the body waits
- * for.
+ * Runs the execution as a task of the pool, and not on the thread that left the section. That
+ * thread may be inside other sections, or hold what the body waits for.
  */
 static void run_task(weir_task *task)
 {

@@ -11,19 +11,19 @@
 #include "queue/queue.h"
 
 /*
- * Starts to enter, as weir_queue_start() does. done(context, WEIR_OK, ...) tells that the execution
- * is inside; it must then call weiri_critical_section_leave(). The caller keeps *room, which says
- * nothing, until then.
+ * Starts an entry, as weir_queue_start() starts an operation. done(context, WEIR_OK, ...) tells
+ * that the execution is inside; the execution must then call weiri_critical_section_leave(). *room
+ * must stay valid until done was called; its content means nothing.
  */
 WEIRI_SHARED enum weir_status weiri_critical_section_start_enter(weir_critical_section *section, void **room,
                                                                  weir_queue_done_fn *done, void *context,
                                                                  weir_pending **handle, weir_error *error);
-/* May be called by any thread of the execution that is inside. */
+/* Any thread of the execution that is inside may call it. */
 WEIRI_SHARED void weiri_critical_section_leave(weir_critical_section *section);
 
 /*
- * The sections that the calling thread is inside, from the innermost outwards. Each record is on
- * the stack of the function that runs the execution.
+ * A list of the sections that the calling thread is inside, from the innermost outwards. Each entry
+ * is on the stack of the function that runs the execution.
  */
 struct weiri_inside {
 	const weir_critical_section *section;

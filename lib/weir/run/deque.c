@@ -6,10 +6,10 @@
  *
  * Source. Chase and Lev, "Dynamic circular work-stealing deque" (SPAA 2005), in the C11 form of Lê,
  * Pop, Cohen and Zappa Nardelli, "Correct and efficient work-stealing for weak memory models"
- * (PPoPP 2013). Two points differ here. Their two standalone seq_cst fences are ordered accesses
- * here, so that ThreadSanitizer sees every order; and take's CAS acquires if it fails (see below).
- * Arrays that were outgrown are kept until fini: a thief may still read one, and together they are
- * smaller than the current one.
+ * (PPoPP 2013). This file differs in two points. The two standalone seq_cst fences of that paper
+ * are ordered accesses here, so that ThreadSanitizer sees every order. And the CAS of take acquires
+ * if it fails (see below). Outgrown arrays are kept until fini: a thief may still read one, and
+ * together they are smaller than the current one.
  *
  * Invariants
  *   I1  top only grows, by one CAS per item
@@ -25,8 +25,8 @@
  *   F2  steal: top loaded, then bottom loaded. These four accesses, and the CAS, are seq_cst
  *
  * Why F1 and F2. The owner takes item b without a CAS if it sees top < b after it has announced
- * bottom = b. Suppose that a thief steals b nevertheless. It loaded top = b and then some bottom >
- * b.
+ * bottom = b. Suppose that a thief steals b nevertheless. Then it loaded top = b, and after that a
+ * bottom that is larger than b.
  * - This bottom is older than the announcement. Then, in the total order of seq_cst operations, the
  *   thief's loads and the CAS that made top = b come before the announcement, and so before the
  *   owner's load of top. So the owner saw top >= b, a contradiction.
@@ -114,7 +114,7 @@ void weiri_deque_fini(struct weiri_deque *deque)
 	}
 }
 
-/* An array twice as large that holds items top .. bottom-1, or NULL. */
+/* Returns an array twice as large that holds items top .. bottom-1; NULL: there is no memory. */
 static WEIRI_COLD struct weiri_deque_array *grow(struct weiri_deque *deque, struct weiri_deque_array *old, int64_t top,
                                                  int64_t bottom)
 {
@@ -169,7 +169,10 @@ void *weiri_deque_take(struct weiri_deque *deque)
 	top = weiri_load_seq_cst(&deque->top);
 	WEIR_ASSERT2(I1, top <= bottom + 1);
 	if (top > bottom) {
-		/* [relaxed] empty again, at the old bottom; the essay shows why this needs no release. */
+		/*
+		 * [relaxed] the deque is empty again, at the old bottom. The essay shows why this needs no
+		 * release.
+		 */
 		weiri_store_relaxed(&deque->bottom, bottom + 1);
 		return NULL;
 	}
@@ -182,7 +185,9 @@ void *weiri_deque_take(struct weiri_deque *deque)
 	 * the essay.
 	 */
 	item = weiri_cas_seq_cst(&deque->top, &top, top + 1) ? item : NULL;
-	/* [relaxed] empty, after the item: as above. */
+	/*
+	 * [relaxed] the deque is empty, at the bottom after the item. No release is needed, as above.
+	 */
 	weiri_store_relaxed(&deque->bottom, bottom + 1);
 	return item;
 }

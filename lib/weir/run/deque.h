@@ -31,7 +31,7 @@
 struct weiri_deque_array;
 
 struct weiri_deque {
-	WEIRI_ALIGNED_APART _Atomic(int64_t) top;    /* thieves, and the owner for the last item */
+	WEIRI_ALIGNED_APART _Atomic(int64_t) top;    /* written by thieves, and by the owner for the last item */
 	WEIRI_ALIGNED_APART _Atomic(int64_t) bottom; /* owner only */
 	_Atomic(struct weiri_deque_array *) array;   /* owner only */
 	const weir_allocator *allocator;             /* constant */
@@ -39,13 +39,16 @@ struct weiri_deque {
 
 enum weiri_steal {
 	WEIRI_STEAL_TAKEN = 0,
-	WEIRI_STEAL_EMPTY = 1, /* there was nothing at some moment during the call */
+	WEIRI_STEAL_EMPTY = 1, /* the deque was empty at some moment of the call */
 	WEIRI_STEAL_LOST = 2   /* another thread got the item; try again */
 };
 
-/* capacity: a power of two. allocator is kept by address. Returns 0 if there is no memory. */
+/*
+ * capacity is a power of two. The deque keeps the address of the allocator. Returns 0 if there is
+ * no memory.
+ */
 int weiri_deque_init(struct weiri_deque *deque, size_t capacity, const weir_allocator *allocator);
-/* No other thread may be using it. The deque does not free the items that are left inside. */
+/* No other thread may use the deque. It does not free the items that are left inside. */
 void weiri_deque_fini(struct weiri_deque *deque);
 
 /*
@@ -53,11 +56,11 @@ void weiri_deque_fini(struct weiri_deque *deque);
  * larger array.
  */
 int weiri_deque_push(struct weiri_deque *deque, void *item);
-/* The item pushed last, or NULL if there is none. */
+/* Takes the item that was pushed last. Returns NULL if there is none. */
 void *weiri_deque_take(struct weiri_deque *deque);
-/* Moves the oldest item into *item, which changes only if the result is WEIRI_STEAL_TAKEN. */
+/* Steals the oldest item into *item, which changes only if the result is WEIRI_STEAL_TAKEN. */
 enum weiri_steal weiri_deque_steal(struct weiri_deque *deque, void **item);
-/* Exact for the owner if no thread steals. */
+/* Returns the number of items: exact for the owner while no thread steals. */
 size_t weiri_deque_size_approx(const struct weiri_deque *deque);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * gate.c - one word holds the number of users inside and "closed"; another word is slept on.
+ * gate.c - one word holds the number of users inside and "closed"; the owner sleeps on another
+ * word.
  */
 #include "run/gate.h"
 
@@ -17,7 +18,7 @@ void weiri_gate_init(struct weiri_gate *gate)
 	weiri_store_relaxed(&gate->drained, 0);
 }
 
-/* The caller brought the word to `closed and empty`, which happens once. */
+/* Called by the thread that brought the word to `closed and empty`, which happens once. */
 static void drained(struct weiri_gate *gate)
 {
 	/* [P2 release] pairs with weiri_gate_wait(); from here on the gate may be freed. */
@@ -34,7 +35,7 @@ int weiri_gate_enter(struct weiri_gate *gate)
 		if (word & CLOSED)
 			return 0;
 		/*
-		 * [relaxed] nothing is handed to a user that enters. What it does inside precedes its leave
+		 * [relaxed] a user that enters receives no data. What it does inside precedes its leave
 		 * (P1), and the owner waits only for that.
 		 */
 	} while (!weiri_cas_relaxed(&gate->word, &word, word + ONE_INSIDE));

@@ -12,8 +12,9 @@
  * | 1               | closed and empty, reached once  | none; then `drained` is set             |
  *
  * Pairs
- *   P1  leave, close -> the step to `closed and empty`: what was done inside, and before the close
- *   P2  drained -> wait: the same, for the owner
+ *   P1  leave, close -> the step to `closed and empty`: what the users did inside, and what the
+ *       closer did before the close
+ *   P2  drained -> wait: the same data, for the owner
  *
  * | call              | progress                            | blocks on             |
  * |-------------------|-------------------------------------|-----------------------|
@@ -35,7 +36,7 @@ struct weiri_gate {
 };
 
 WEIRI_SHARED void weiri_gate_init(struct weiri_gate *gate);
-/* 1: the caller is inside; 0: the gate is closed. */
+/* Returns 1 if the caller is inside; 0: the gate is closed. */
 WEIRI_SHARED int weiri_gate_enter(struct weiri_gate *gate);
 /* Does not access the gate once wait() may have returned. */
 WEIRI_SHARED void weiri_gate_leave(struct weiri_gate *gate);
@@ -43,7 +44,7 @@ WEIRI_SHARED void weiri_gate_leave(struct weiri_gate *gate);
  * Idempotent. Returns 1 for the first call. Does not access the gate once wait() may have returned.
  */
 WEIRI_SHARED int weiri_gate_close(struct weiri_gate *gate);
-/* Waits until the gate, which was closed before, is empty. */
+/* Waits until the gate is empty. The caller has closed it before. */
 WEIRI_SHARED void weiri_gate_wait(struct weiri_gate *gate);
 
 #endif

@@ -1,25 +1,26 @@
 /*
  * inbox.c - an unbounded queue of tasks: rings that are added as the backlog grows, and a chain for
- * times without memory.
+ * tasks that arrive while there is no memory.
  *
  * Why not one intrusive stack. A thread that pops a single task would read the next pointer of a
- * task that another thread has run and freed meanwhile (and the ABA problem). A thread that takes
- * the whole stack, and stalls right then, strands every task in it. Here this can happen only to
- * tasks that were submitted while there was no memory.
+ * task that another thread may have run and freed meanwhile. It would also have the ABA problem. A
+ * thread that takes the whole stack, and then stalls, strands every task in it. Here this can
+ * happen only to tasks that were submitted while there was no memory.
  *
  * Source. A queue of linked rings is known from LCRQ (Morrison and Afek, PPoPP 2013). There only
  * the last ring accepts items, and a ring is closed when it is full. Here rings grow geometrically,
- * stay until fini, and all accept items; in return the order is FIFO only within one ring.
+ * stay until fini, and all accept items. The price is that the order is FIFO only within one ring.
  *
  * Invariant I1: rings[i] != NULL implies rings[j] != NULL for j < i.
  * Pairs
  *   P1  publish_ring -> ring_at: the ring's contents
  *   P2  push_chain -> take_chain: the tasks in the chain and what was written before their put
- * What is written before a put into a ring is carried by the ring (weir/ring.h).
+ * A ring carries what a thread wrote before its put to the thread that takes the task
+ * (weir/ring.h).
  * Linearization: put at the ring's enqueue or at the CAS on the chain; take at the ring's dequeue
  *   or at the exchange.
- * Progress: put fails a CAS on the chain only if another CAS succeeded. A ring that another thread
- *   published is used.
+ * Progress: put fails a CAS on the chain only if another CAS succeeded. If another thread publishes
+ *   a ring first, put uses that ring.
  * Checked: tests/test_pool.c (plain, TSan, ASan); stress/model/check_inbox.c.
  */
 #include "run/inbox.h"
@@ -55,7 +56,7 @@ static WEIRI_COLD weir_ring *publish_ring(struct weiri_inbox *inbox, unsigned in
 /* Pushes [first .. last], which are linked by next, in front of the chain. */
 static void push_chain(struct weiri_inbox *inbox, weir_task *first, weir_task *last)
 {
-	/* [relaxed] its value goes into last->next, which only a taker follows, after an acquire. */
+	/* [relaxed] the value goes into last->next, which only a taker follows, after an acquire. */
 	weir_task *head = weiri_load_relaxed(&inbox->chain);
 
 	do {
@@ -71,7 +72,7 @@ static void push_chain(struct weiri_inbox *inbox, weir_task *first, weir_task *l
 static WEIRI_COLD weir_task *take_chain(struct weiri_inbox *inbox, int *moved)
 {
 	/*
-	 * [P2 acquire] pairs with push_chain(): all tasks of the chain, each CAS having continued the
+	 * [P2 acquire] pairs with push_chain(), for all tasks of the chain: each CAS continued the
 	 * release sequence.
 	 */
 	weir_task *task = weiri_exchange_acquire(&inbox->chain, NULL);
@@ -147,8 +148,8 @@ weir_task *weiri_inbox_take(struct weiri_inbox *inbox, unsigned turn, int *moved
 			return (weir_task *)(uintptr_t)value;
 	}
 	/*
-	 * [relaxed] the exchange acquires. It sees each put that ended before this call, or before the
-	 * caller's fence.
+	 * [relaxed] the exchange acquires. This load sees each put that ended before this call, or
+	 * before the fence of the caller.
 	 */
 	return WEIRI_LIKELY(weiri_load_relaxed(&inbox->chain) == NULL) ? NULL : take_chain(inbox, moved);
 }

@@ -1,10 +1,11 @@
 /*
- * inbox.h - the pool's unbounded queue of tasks from threads that have no deque of their own.
+ * inbox.h - the pool's unbounded queue of tasks that come from threads without a deque of their
+ * own.
  *
- * Any number of threads put and take. Tasks are held in lock-free rings, each four times as large
- * as the one before. A ring is created when the backlog first needs it, and kept. So a stalled
- * thread strands at most the one task that it is moving. If there is no memory for the next ring,
- * tasks are pushed onto an intrusive stack, which is taken as a whole.
+ * Any number of threads put and take. Lock-free rings hold the tasks; each ring is four times as
+ * large as the one before. A ring is created when the backlog first needs it, and kept. So a
+ * stalled thread strands at most the one task that it is moving. If there is no memory for the next
+ * ring, put pushes the task onto an intrusive stack, which take removes as a whole.
  *
  * | call             | threads | progress              | blocks on | allocates             |
  * |------------------|---------|-----------------------|-----------|-----------------------|
@@ -32,23 +33,25 @@ enum { WEIRI_INBOX_RINGS = 10, WEIRI_INBOX_FIRST_CAPACITY = 1024 };
 #endif
 
 struct weiri_inbox {
-	_Atomic(weir_ring *) rings[WEIRI_INBOX_RINGS]; /* rings[i] holds WEIRI_INBOX_FIRST_CAPACITY << 2i; NULL: not yet */
-	_Atomic(weir_task *) chain;                    /* tasks that found no room, newest first */
-	const weir_allocator *allocator;               /* constant */
+	/* rings[i] has WEIRI_INBOX_FIRST_CAPACITY << 2i slots; NULL: not created yet */
+	_Atomic(weir_ring *) rings[WEIRI_INBOX_RINGS];
+	_Atomic(weir_task *) chain;      /* tasks that found no room, newest first */
+	const weir_allocator *allocator; /* constant */
 };
 
-/* allocator is kept by address. Returns 0 if there is no memory. */
+/* The inbox keeps the address of the allocator. Returns 0 if there is no memory. */
 int weiri_inbox_init(struct weiri_inbox *inbox, const weir_allocator *allocator);
-/* Empty, and no other thread may be using it. */
+/* The inbox must be empty, and no other thread may use it. */
 void weiri_inbox_fini(struct weiri_inbox *inbox);
 
 /* Always succeeds. */
 void weiri_inbox_put(struct weiri_inbox *inbox, weir_task *task);
 /*
- * A task, or NULL. NULL: each task whose put had ended before this call began was taken by another
- * thread, or is being moved by one. `turn` (any number, such as the caller's count of calls)
- * selects the ring to read first, so that no ring starves. *moved becomes 1 if the call put tasks
- * again; the caller must then announce them like new tasks. Otherwise it does not change.
+ * Returns a task or NULL. NULL means that every task whose put ended before this call began has
+ * been taken by another thread, or another thread is moving it. `turn` (any number, such as the
+ * number of calls of the caller) selects the ring to read first, so that no ring starves. *moved
+ * becomes 1 if the call put tasks again; the caller must then announce them like new tasks.
+ * Otherwise *moved does not change.
  */
 weir_task *weiri_inbox_take(struct weiri_inbox *inbox, unsigned turn, int *moved);
 

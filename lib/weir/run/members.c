@@ -1,8 +1,8 @@
 /*
  * members.c - claiming, starting, ending and naming members.
  *
- * Source. A list that only grows, whose records are reused, is that of hazard-pointer records
- * (Michael, TPDS 2004). A name of several words that is checked against a count of claims is a
+ * Source. Hazard-pointer records (Michael, TPDS 2004) are kept in such a list, which only grows and
+ * whose records are reused. A name of several words that is checked against a count of claims is a
  * sequence lock (Boehm, MSPC 2012).
  *
  * Invariants
@@ -37,16 +37,19 @@ static uint32_t with_state(uint32_t word, uint32_t state)
 	return (word & ~(uint32_t)STATE_MASK) | state;
 }
 
-/* 1: this call moved the member from `from` to `to`. */
+/* Returns 1 if this call moved the member from `from` to `to`. */
 static int step(weir_coordinator_member *member, uint32_t from, uint32_t to)
 {
 	/*
 	 * [P3 acquire] pairs with the previous step, even if this one fails: the ending thread passes
-	 * on its id, which its starter wrote.
+	 * on the id that its starter wrote.
 	 */
 	uint32_t word = weiri_load_acquire(&member->state);
 
-	/* [P3 release, acquire when it fails] likewise. The claims change only from FREE, so no ABA. */
+	/*
+	 * [P3 release, acquire when it fails] likewise. The count of claims grows with each step from
+	 * FREE, so there is no ABA.
+	 */
 	return (word & STATE_MASK) == from && weiri_cas_release_or_acquire(&member->state, &word, with_state(word, to));
 }
 
@@ -54,8 +57,8 @@ static int step(weir_coordinator_member *member, uint32_t from, uint32_t to)
 static void set_state(weir_coordinator_member *member, uint32_t state)
 {
 	/*
-	 * [relaxed] no other thread changes it now. [P2 P3 P4 release] pairs with step(), claim_free()
-	 * and read_name().
+	 * [relaxed] no other thread changes the state now. [P2 P3 P4 release] pairs with step(),
+	 * claim_free() and read_name().
 	 */
 	weiri_store_release(&member->state, with_state(weiri_load_relaxed(&member->state), state));
 }
@@ -108,7 +111,7 @@ void weiri_members_init(struct weiri_members *members, const weir_allocator *all
 
 void weiri_members_fini(struct weiri_members *members)
 {
-	/* [relaxed] the only thread: those that pushed have left since. */
+	/* [relaxed] the only thread: the threads that pushed have left since. */
 	weir_coordinator_member *member = weiri_load_relaxed(&members->first);
 
 	while (member != NULL) {
@@ -123,7 +126,10 @@ void weiri_members_fini(struct weiri_members *members)
 
 static void push(struct weiri_members *members, weir_coordinator_member *member)
 {
-	/* [relaxed] followed only through `first`, by P1. No ABA: members are never removed (I1). */
+	/*
+	 * [relaxed] readers follow `next` only through `first`, by P1. No ABA: members are never
+	 * removed (I1).
+	 */
 	weir_coordinator_member *first = weiri_load_relaxed(&members->first);
 
 	do {
@@ -132,7 +138,7 @@ static void push(struct weiri_members *members, weir_coordinator_member *member)
 	} while (!weiri_cas_release(&members->first, &first, member));
 }
 
-/* FREE -> BUSY for some member, or NULL. */
+/* Moves some member from FREE to BUSY and returns it; NULL: no member is FREE. */
 static weir_coordinator_member *claim_free(struct weiri_members *members)
 {
 	/* [P1 acquire] pairs with push(). */
@@ -211,7 +217,7 @@ void weiri_members_join_ended(struct weiri_members *members)
 	}
 }
 
-/* 1: the member has not ended, and `name` is its name. */
+/* Returns 1 if the member has not ended and `name` is its name. */
 static int read_name(const weir_coordinator_member *member, char name[WEIRI_MEMBER_NAME_SIZE])
 {
 	/* [P4 acquire] pairs with the step after BUSY: the name is written. */

@@ -1,8 +1,8 @@
 /*
- * members.h - the list of a coordinator's registered threads and their names.
+ * members.h - the list of the threads that are registered with a coordinator, and their names.
  *
- * Members are pushed onto a list and stay in it until fini. A free member is reused, so the list is
- * as long as the largest number of members at one time.
+ * A member stays in the list from its push until fini. A free member is reused, so the list is as
+ * long as the largest number of members at one time.
  *
  * | state       | meaning                                      | next                            |
  * |-------------|----------------------------------------------|---------------------------------|
@@ -14,7 +14,7 @@
  * | ENDED_EARLY | the thread has ended, its id is not written  | ENDED                           |
  * | ENDED       | the thread has ended and must be joined      | BUSY (joined), then FREE        |
  *
- * STARTING -> FREE: the system gave no thread.
+ * STARTING -> FREE: pthread_create() failed.
  *
  * | call                     | threads           | progress              | blocks on           |
  * |--------------------------|-------------------|-----------------------|---------------------|
@@ -41,15 +41,15 @@ enum { WEIRI_MEMBER_NAME_WORDS = 6 };
 enum { WEIRI_MEMBER_NAME_SIZE = 8 * WEIRI_MEMBER_NAME_WORDS };
 
 struct weir_coordinator_member {
-	_Atomic(uint32_t) state;                         /* as above; the bits above those count claims */
+	_Atomic(uint32_t) state;                         /* the state as above; the higher bits count claims */
 	_Atomic(uint64_t) name[WEIRI_MEMBER_NAME_WORDS]; /* written while BUSY */
 	struct weir_coordinator_member *next;            /* constant once in the list */
-	weir_coordinator *coordinator;                   /* these are constant from BUSY on */
+	weir_coordinator *coordinator;                   /* this and the next four are constant after BUSY */
 	weir_coordinator_fn *fn;
 	void *context;
 	uint64_t interval_ns;
 	int loops;
-	pthread_t thread; /* the starter's until RUNNING or ENDED */
+	pthread_t thread; /* only the starter uses it until RUNNING or ENDED */
 };
 
 struct weiri_members {
@@ -61,27 +61,30 @@ void weiri_members_init(struct weiri_members *members, const weir_allocator *all
 /* All members must be FREE. */
 void weiri_members_fini(struct weiri_members *members);
 
-/* A BUSY member with this name, or NULL if there is no memory. */
+/* Returns a BUSY member with this name, or NULL if there is no memory. */
 weir_coordinator_member *weiri_members_claim(struct weiri_members *members, const char *name);
 /* BUSY -> FOREIGN. */
 void weiri_member_enter(weir_coordinator_member *member);
 /* FOREIGN -> FREE. */
 void weiri_member_leave(weir_coordinator_member *member);
 /*
- * Starts main(member) on a new thread: BUSY -> RUNNING or later. 0: the system gave no thread; BUSY
- * -> FREE.
+ * Starts main(member) on a new thread: BUSY -> RUNNING or later. Returns 0 if the system gives no
+ * thread: BUSY -> FREE.
  */
 int weiri_member_start(weir_coordinator_member *member, void *(*main)(void *member));
-/* The last action but one of a started thread: RUNNING -> ENDED, or STARTING -> ENDED_EARLY. */
+/*
+ * A started thread calls it as its last action but one: RUNNING -> ENDED, or STARTING ->
+ * ENDED_EARLY.
+ */
 void weiri_member_end(weir_coordinator_member *member);
-/* Copies the name; only for the member's own thread. */
+/* Copies the name. Only the thread of the member may call it. */
 void weiri_member_name(const weir_coordinator_member *member, char name[WEIRI_MEMBER_NAME_SIZE]);
 
-/* Joins the threads of all members that are ENDED, and makes these FREE. */
+/* Joins the threads of all members that are ENDED, and makes these members FREE. */
 void weiri_members_join_ended(struct weiri_members *members);
 /*
- * Writes "a, b, c", the names of all members that have not ended, cut to size; returns how many
- * there are.
+ * Writes the names of all members that have not ended, as "a, b, c", cut to size. Returns how many
+ * such members there are.
  */
 size_t weiri_members_list_names(const struct weiri_members *members, char *text, size_t size);
 

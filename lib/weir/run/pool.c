@@ -63,7 +63,7 @@ static void release_workers(weir_pool *pool, size_t with_deques)
 	              _Alignof(struct weiri_worker));
 }
 
-/* 0: there is no memory. */
+/* Returns 0 if there is no memory. */
 static int create_workers(weir_pool *pool)
 {
 	size_t count = pool->thread_count;
@@ -87,7 +87,7 @@ static int create_workers(weir_pool *pool)
 	return 1;
 }
 
-/* The pool without its threads, or NULL if there is no memory. */
+/* Creates the pool without its threads. Returns NULL if there is no memory. */
 static weir_pool *create_idle(const struct weir_pool_options *options)
 {
 	weir_allocator allocator = weiri_allocator_or_default(options->allocator);
@@ -117,8 +117,8 @@ static void *worker_main(void *argument)
 }
 
 /*
- * "NAME-index", with NAME cut so that the whole fits into the length that the system keeps of a
- * thread's name.
+ * Names the thread "NAME-index". NAME is cut so that the whole fits into the length that the system
+ * keeps of a name.
  */
 static void name_thread(pthread_t thread, const char *name, size_t index)
 {
@@ -157,8 +157,9 @@ static void stop_and_release(weir_pool *pool, size_t count)
 	weir_allocator allocator = pool->allocator;
 
 	/*
-	 * [relaxed] hands nothing over: a task that a worker overlooks when it ends is run below. The
-	 * light fence in notify_all orders it before the look for sleepers: Dekker with F2 in worker.c.
+	 * [relaxed] publishes nothing: if a worker ends and overlooks a task, the task is run below.
+	 * The light fence in notify_all orders this store before the look for sleepers: Dekker with F2
+	 * in worker.c.
 	 */
 	weiri_store_relaxed(&pool->stopping, 1);
 	weiri_eventcount_notify_all(&pool->idle);

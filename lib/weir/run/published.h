@@ -1,9 +1,9 @@
 /*
  * published.h - a list that only grows at its front, read by any number of threads while it grows.
  *
- * For items that are found by walking and are not removed while there are readers: names, compiled
- * plans, edges. Items embed the link as a member and are immutable once pushed. A sealed list
- * accepts no more items.
+ * For items that readers find by walking and that stay as long as there are readers: names,
+ * compiled plans, edges. Items embed the link as a member and are immutable once pushed. A sealed
+ * list accepts no more items.
  *
  * Pairs
  *   P1  push -> first, seal: the item and all items after it
@@ -40,7 +40,7 @@ static inline void weiri_published_init(struct weiri_published_list *list)
 	weiri_store_relaxed(&list->front, 0);
 }
 
-/* The newest item or NULL; ->next leads to the next older one. */
+/* Returns the newest item or NULL. ->next leads to the next older one. */
 static inline struct weiri_published *weiri_published_first(const struct weiri_published_list *list)
 {
 	/* [P1 acquire] pairs with the pushes. */
@@ -48,9 +48,9 @@ static inline struct weiri_published *weiri_published_first(const struct weiri_p
 }
 
 /*
- * Pushes `item` if `first` is still the newest item: the caller has examined the whole list and
- * found no reason against it. Returns 1, or 0 if another item was pushed meanwhile or the list is
- * sealed.
+ * Pushes `item` if `first` is still the newest item. The caller has examined the list from `first`
+ * on and found no reason against the push. Returns 1, or 0 if another item was pushed meanwhile or
+ * the list is sealed.
  */
 static inline int weiri_published_push_after(struct weiri_published_list *list, struct weiri_published *item,
                                              struct weiri_published *first)
@@ -59,8 +59,8 @@ static inline int weiri_published_push_after(struct weiri_published_list *list, 
 
 	item->next = first;
 	/*
-	 * [P1 release] pairs with weiri_published_first(). The items after it were published by their
-	 * own pushes: a release sequence.
+	 * [P1 release] pairs with weiri_published_first(). The older items were published by their own
+	 * pushes: a release sequence.
 	 */
 	return weiri_cas_release(&list->front, &expected, (uintptr_t)item);
 }
@@ -71,7 +71,7 @@ static inline int weiri_published_sealed(const struct weiri_published_list *list
 	return (weiri_load_relaxed(&list->front) & WEIRI_PUBLISHED_SEALED) != 0;
 }
 
-/* From now on pushes fail. Returns the newest item or NULL. Idempotent. */
+/* Makes all later pushes fail. Returns the newest item or NULL. Idempotent. */
 static inline struct weiri_published *weiri_published_seal(struct weiri_published_list *list)
 {
 	/*

@@ -1,11 +1,12 @@
 /*
  * queue_runner.c - runs steps repeatedly on threads, and closes the queue at the end of the input.
  *
- * Algorithm. A run has three words. `left` tells a thread whether it is the last to end, which
- * calls close; each thread subtracts itself once, on whichever path it ends. `running` tells
- * whether the run, including close, is over; joiners sleep on it, and it prevents a second start.
- * Between its two subtractions a thread only ends the run. `go` holds the threads back until all
- * have been created, so that a failed start has called no step.
+ * Algorithm. A run has three words. `left` tells a thread whether it is the last to end; the last
+ * one calls close. Each thread subtracts itself from `left` once, on whichever path it ends.
+ * `running` tells whether the run, including close, is over: joiners sleep on it, and it prevents a
+ * second start. Between its two subtractions, from `left` and from `running`, a thread only ends
+ * the run. `go` holds the threads back until all have been created. So a start that fails has
+ * called no step.
  *
  * Source. The steps, the close and the cancellation at a stop are those of TensorFlow 1.x's queue
  * runner, which holds a lock.
@@ -22,8 +23,8 @@
  *   P3  end_thread (running) -> await_end, start: everything that the threads did
  *   P4  keep_error (failed) -> weir_queue_runner_error: the message
  *   P5  cancel_on_stop (cancel_state) -> await_cancel: the callback is over
- * Memory: after its step to running - 1 a thread accesses nothing of the runner and only wakes an
- *   address.
+ * Memory: after a thread has subtracted itself from running, it accesses nothing of the runner and
+ *   only wakes an address.
  * Progress: threads share only the counts. A stalled thread delays the end of the run, not the
  *   steps of the other threads.
  * Checked: tests/test_queue_runner.c (plain, TSan, ASan); stress/model/check_queue_runner.c.
@@ -53,10 +54,10 @@ struct runner_thread {
 	weir_queue_runner_fn *step; /* constant */
 	void *context;              /* constant */
 	char name[STEP_NAME_SIZE];  /* constant */
-	/* the thread's own */
+	/* written by the thread itself during a run */
 	enum weir_status status; /* WEIR_OK: stopped, or the run has not begun */
 	weir_error end;
-	weir_queue_announcement *announcement; /* that it feeds the queue; NULL: none */
+	weir_queue_announcement *announcement; /* of this thread as a producer of the queue; NULL: none */
 	_Atomic(uint32_t) failed;              /* 1: `end` is an error that was kept */
 };
 
@@ -71,7 +72,7 @@ struct weir_queue_runner {
 	void *queue;
 	weir_coordinator *own;
 	char name[NAME_SIZE];
-	/* the owner of the run, before go */
+	/* written by the owner of the run, before go */
 	weir_coordinator *coordinator; /* of this run */
 	weir_cancel_hook *hook;
 	_Atomic(uint32_t) running;
@@ -87,7 +88,10 @@ static int means_end_of_input(const weir_queue_runner *runner, enum weir_status 
 	return (unsigned)status < 64 && (runner->end_codes >> (unsigned)status & 1u) != 0;
 }
 
-/* Calls the step until it fails or the threads are to stop. Returns the failure, or WEIR_OK. */
+/*
+ * Calls the step until it fails or a stop is requested. Returns the failure, or WEIR_OK after a
+ * stop.
+ */
 static enum weir_status run_steps(struct runner_thread *thread)
 {
 	weir_coordinator *coordinator = thread->runner->coordinator;
@@ -164,7 +168,8 @@ static void leave_run(weir_queue_runner *runner)
 }
 
 /*
- * Every thread that was created comes here once, even if a step or the queue's allocator ends it.
+ * Every thread that was created comes here once, even if it exits inside a step or inside the
+ * allocator of the queue.
  */
 static void end_thread(void *argument)
 {
@@ -194,7 +199,10 @@ static void end_thread(void *argument)
 static int may_go(weir_queue_runner *runner)
 {
 	(void)weiri_park_wait(&runner->go, HOLD, WEIR_NO_DEADLINE);
-	/* [relaxed] no older than the value that the park acquired (P1), and it changes once. */
+	/*
+	 * [relaxed] this load reads no older value than the one that the park acquired (P1), and `go`
+	 * changes only once.
+	 */
 	return weiri_load_relaxed(&runner->go) == GO;
 }
 
@@ -206,7 +214,7 @@ static enum weir_status thread_main(weir_coordinator *coordinator, void *context
 	(void)error;
 	pthread_cleanup_push(end_thread, thread);
 	if (may_go(thread->runner)) {
-		/* Remains if the thread ends inside the announcement or a step. */
+		/* This status remains if the thread exits inside the announcement or a step. */
 		thread->status = WEIR_INTERNAL;
 		thread->announcement =
 			weiri_runner_announce(thread->runner->close, thread->runner->queue, thread->runner->name);
@@ -231,14 +239,14 @@ static void cancel_on_stop(void *context)
 	if (runner->cancel != NULL)
 		runner->cancel(runner->queue, weiri_is_cause(&cause) ? &cause : NULL);
 	/*
-	 * [P5 release] pairs with await_cancel(). From here on the runner may be gone; a wake needs its
-	 * address only.
+	 * [P5 release] pairs with await_cancel(). From here on the runner may be freed; a wake needs
+	 * only its address.
 	 */
 	weiri_store_release(cancel_state, CANCEL_DONE);
 	weiri_park_wake(cancel_state, INT_MAX);
 }
 
-/* Afterwards no cancel_on_stop of an earlier run is under way, and none will start. */
+/* Waits until no cancel_on_stop of an earlier run is under way. None will start afterwards. */
 static void await_cancel(weir_queue_runner *runner)
 {
 	if (runner->hook != NULL && !weir_cancel_off(runner->hook)) {
@@ -250,7 +258,7 @@ static void await_cancel(weir_queue_runner *runner)
 
 /* ---- the run ---- */
 
-/* 1: no thread is left; 0: the deadline passed first. */
+/* Returns 1 if no thread is left; 0: the deadline passed first. */
 static int await_end(weir_queue_runner *runner, uint64_t deadline_ns)
 {
 	enum weiri_park_result result = WEIRI_PARK_WOKEN;
@@ -476,7 +484,7 @@ static void release(weir_queue_runner *runner)
 {
 	weir_allocator allocator = runner->allocator;
 
-	/* All its threads have left, or there were none. */
+	/* All threads of the coordinator have left, or there were none. */
 	(void)weir_coordinator_destroy(runner->own, NULL);
 	weiri_release(&allocator, runner->threads, runner->thread_count * sizeof(*runner->threads),
 	              _Alignof(struct runner_thread));

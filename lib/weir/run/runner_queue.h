@@ -8,9 +8,9 @@
 #include <weir/queue_runner.h>
 
 /*
- * Announces that the calling thread feeds the queue, if the runner was bound to it (`close` is the
- * function that a bind sets). NULL: it was not bound, or there is no memory; the run continues in
- * either case.
+ * Announces the calling thread as a producer of the queue, if the runner was bound to a queue
+ * (`close` is then the function that the bind has set). Returns NULL if the runner was not bound,
+ * or if there is no memory. The run continues in either case.
  */
 weir_queue_announcement *weiri_runner_announce(weir_queue_runner_close_fn *close, void *queue, const char *runner_name);
 

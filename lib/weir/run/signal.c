@@ -32,8 +32,9 @@ int weiri_signal_wait(struct weiri_signal *signal, uint32_t seen, uint64_t deadl
 	uint32_t word = seen;
 
 	/*
-	 * [relaxed] says only that a thread sleeps. A failed CAS finds the bit set, by another sleeper or
-	 * by an earlier wait that timed out, or a raise, which the park detects immediately.
+	 * [relaxed] the bit only says that a thread sleeps. If the CAS fails, it found one of two
+	 * things. Either the bit is set already, by another sleeper or by an earlier wait that timed
+	 * out. Or there was a raise, which the park detects at once.
 	 */
 	(void)weiri_cas_relaxed(&signal->word, &word, seen | SLEEPER);
 	/* Only a raise changes this word. [P1 acquire] in the park: pairs with weiri_signal_raise(). */

@@ -23,7 +23,7 @@
 #include "base/atomic.h"
 
 struct weiri_signal {
-	_Atomic(uint32_t) word; /* bit 0: a thread sleeps; the rest: how often it was raised */
+	_Atomic(uint32_t) word; /* bit 0: a thread sleeps; the other bits count the raises */
 };
 
 static inline void weiri_signal_init(struct weiri_signal *signal)
@@ -32,7 +32,7 @@ static inline void weiri_signal_init(struct weiri_signal *signal)
 	weiri_store_relaxed(&signal->word, 0);
 }
 
-/* The value to pass to weiri_signal_wait(). */
+/* Returns the value to pass to weiri_signal_wait(). */
 WEIRI_SHARED uint32_t weiri_signal_now(struct weiri_signal *signal);
 /*
  * Accesses no memory of the signal once the waiter can see the change, so the waiter may free it.

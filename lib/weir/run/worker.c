@@ -14,8 +14,8 @@
  *
  * Source. The rule for waking is that of the Go scheduler (Vyukov, "Scalable Go scheduler design",
  * 2012: spinning threads). Asymmetric fences are known inside the deque (Ladan-Mozes, Lee and
- * Vyukov, SPAA 2011). Here they serve waking: submitters and searchers have light fences. Trust in
- * a searcher is for a bounded time. We know of no publication of either in such a pool.
+ * Vyukov, SPAA 2011). Here they serve waking: submitters and searchers have light fences. And a
+ * searcher is trusted only for a bounded time. We know of no publication of either in such a pool.
  *
  * Invariant I1: a task that no thread is running or moving is in exactly one deque, or in the
  *   inbox.
@@ -34,8 +34,8 @@
  *      T after it (or T was taken). If S found nothing, it looks again in sleep_until_task(). If S
  *      found another task, then in pass_search_on() it wakes a worker for T; or it sees no sleeper,
  *      and then (a) holds for workers that go to sleep later.
- * A worker that is woken for T but finds another task first does so as a searcher, and so passes
- * the search on.
+ * If a worker that is woken for T finds another task first, it finds that task as a searcher, and
+ * so passes the search on.
  * With stalled threads: T waits only if the worker that was woken for it, or that is searching,
  * stalls before it takes T. Then the next submit, a helper, or a worker that ends its task finds T.
  *
@@ -141,7 +141,7 @@ static weir_task *look_everywhere(weir_pool *pool, uint32_t *random)
 	return task != NULL ? task : steal(pool, random);
 }
 
-/* The task that this worker should run for the sake of fairness, or NULL. */
+/* Returns the task that this worker should run for the sake of fairness, or NULL. */
 static WEIRI_COLD weir_task *take_turn(struct weiri_worker *worker)
 {
 	int contended;
@@ -187,7 +187,7 @@ void weiri_pool_announce(weir_pool *pool)
 	 */
 	weiri_fence_light();
 	/*
-	 * [relaxed] as in weiri_eventcount_notify(), which looks again. Here it avoids reading the
+	 * [relaxed] as in weiri_eventcount_notify(), which looks again. This look avoids reading the
 	 * clock while all workers are busy.
 	 */
 	if (weiri_load_relaxed(&pool->idle.waiters) != 0 && !search_is_on(pool))
@@ -198,7 +198,7 @@ static void begin_search(weir_pool *pool)
 {
 	/* [relaxed] a hint for search_is_on(). */
 	weiri_store_relaxed(&pool->search_began, weir_now_ns());
-	/* [relaxed] publishes nothing: if it is overlooked, a worker is woken needlessly. */
+	/* [relaxed] publishes nothing: if a thread misses the count, it wakes a worker needlessly. */
 	(void)weiri_fetch_add_relaxed(&pool->searching, 1);
 }
 
@@ -209,8 +209,8 @@ static void end_search(weir_pool *pool)
 }
 
 /*
- * 1 if a task can be stolen. A task of the inbox is moved to the worker's deque, from which it can
- * be stolen.
+ * Returns 1 if there may be a task for another worker. A task of the inbox is moved to the deque of
+ * this worker, from which other workers can steal it.
  */
 static int offer_another_task(struct weiri_worker *worker)
 {
@@ -231,8 +231,8 @@ static int offer_another_task(struct weiri_worker *worker)
 }
 
 /*
- * This worker has stopped searching because it found a task; it wakes another worker if there are
- * more tasks.
+ * Called by a worker that has stopped searching because it found a task. Wakes another worker if
+ * there are more tasks.
  */
 static void pass_search_on(struct weiri_worker *worker)
 {
@@ -275,7 +275,10 @@ static int stopping(weir_pool *pool)
 
 enum outcome { FOUND, WOKEN, ENDED };
 
-/* *task is set when FOUND. */
+/*
+ * Sleeps unless a second look finds a task or the pool is stopping. Returns FOUND with a task in
+ * *task, WOKEN, or ENDED if the worker must end.
+ */
 static enum outcome sleep_until_task(struct weiri_worker *worker, weir_task **task)
 {
 	weir_pool *pool = worker->pool;
@@ -298,7 +301,7 @@ static enum outcome sleep_until_task(struct weiri_worker *worker, weir_task **ta
 	return FOUND;
 }
 
-/* A task for a worker whose own deque is empty, or NULL if the worker must end. */
+/* Returns a task for a worker whose own deque is empty, or NULL if the worker must end. */
 static weir_task *wait_for_task(struct weiri_worker *worker)
 {
 	weir_task *task = search(worker);

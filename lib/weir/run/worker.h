@@ -17,7 +17,7 @@
 struct weiri_worker {
 	struct weiri_deque deque;
 	weir_pool *pool; /* constant */
-	size_t index;    /* constant: its place in pool->workers */
+	size_t index;    /* constant: the index in pool->workers */
 	/* this worker only */
 	unsigned ticks;
 	uint32_t random;
@@ -32,13 +32,13 @@ struct weir_pool {
 	struct weiri_inbox inbox;
 	WEIRI_ALIGNED_APART struct weiri_eventcount idle; /* workers with nothing to do sleep here */
 	_Atomic(uint32_t) searching;    /* workers that look for a task and will look once more before they sleep */
-	_Atomic(uint64_t) search_began; /* when the latest of them began; weir_now_ns() */
+	_Atomic(uint64_t) search_began; /* when the latest of these searches began; weir_now_ns() */
 	_Atomic(uint32_t) stopping;     /* 1: a worker that finds nothing ends */
 };
 
 /*
- * Records that a thread runs tasks of a pool, as a worker or as a helper (worker NULL). It is on
- * the thread's stack.
+ * Records that a thread runs tasks of a pool, as a worker or as a helper (worker is NULL). The
+ * record is on the stack of the thread.
  */
 struct weiri_pool_place {
 	const weir_pool *pool;
@@ -48,17 +48,17 @@ struct weiri_pool_place {
 
 void weiri_pool_enter(struct weiri_pool_place *place, const weir_pool *pool, struct weiri_worker *worker);
 void weiri_pool_leave(struct weiri_pool_place *place);
-/* The innermost place of this thread in `pool`, or NULL. */
+/* Returns the innermost place of this thread in `pool`, or NULL. */
 struct weiri_pool_place *weiri_pool_place_here(const weir_pool *pool);
 
 /*
- * Must be called after a task was put into a deque or the inbox. Ensures that a worker runs it,
- * even if all workers are asleep.
+ * Must be called after a task was put into a deque or the inbox. Ensures that a worker runs the
+ * task, even if all workers are asleep.
  */
 void weiri_pool_announce(weir_pool *pool);
 /*
- * The next task for this thread, or NULL if the inbox and every deque were seen empty. worker: the
- * caller's own, or NULL for a helper. Never waits.
+ * Returns the next task for this thread, or NULL if the call saw the inbox and every deque empty.
+ * worker: the worker of the calling thread, or NULL for a helper. Never waits.
  */
 weir_task *weiri_pool_next_task(weir_pool *pool, struct weiri_worker *worker);
 /*
