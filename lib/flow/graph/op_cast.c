@@ -1,8 +1,8 @@
 /*
  * op_cast.c - converting values to another dtype.
  *
- * An element is loaded into the wider of two kinds, int64 or double, and stored from there: 8 loads
- * and 8 stores instead of 64 loops. The conversion saturates, so every input has a defined result.
+ * An element is loaded as an int64 or a double, and stored from there. So there are 8 loads and 8
+ * stores, instead of 64 loops. The conversion saturates, so every input has a defined result.
  */
 #include "graph/node.h"
 
@@ -50,7 +50,7 @@ static double as_double(struct number number)
 	return number.is_float ? number.f : (double)number.i;
 }
 
-/* Rounds towards zero, into [low, high]; NaN becomes 0. */
+/* Rounds towards zero and limits the result to [low, high]. NaN becomes 0. */
 static int64_t as_integer(struct number number, int64_t low, int64_t high)
 {
 	if (number.is_float) {

@@ -14,8 +14,8 @@ struct kernel {
 };
 
 /*
- * How many kernels are on this thread's stack: a kernel may run a session, and while it helps that
- * session it may run another kernel.
+ * The number of kernels on this thread's stack. It may be above 1: a kernel may run a session, and
+ * a thread that helps a session may run another kernel.
  */
 static WEIRI_TLS int kernel_depth;
 
