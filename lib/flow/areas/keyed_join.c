@@ -208,7 +208,7 @@ static enum weir_status check_insert(const weir_keyed_join *join, size_t compone
 		                                 : "values");
 	if (component >= join->area.count)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
-		                  "keyed join \"%s\" has %zu component%s, there is none of index %zu", join->area.name,
+		                  "keyed join \"%s\" has %zu component%s, so there is no component %zu", join->area.name,
 		                  join->area.count, WEIRI_S(join->area.count), component);
 	of = &join->area.components[component];
 	if (weir_tensor_dtype(keys) != WEIR_BYTES || weir_tensor_shape(keys)->rank != 1)

@@ -300,8 +300,9 @@ static enum weir_status check_places(const size_t places[], size_t count, struct
 		size_t place = places != NULL ? places[i] : i;
 
 		if (place >= map->area.count)
-			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s \"%s\" has %zu component%s, there is none of index %zu",
-			                  what, map->area.name, map->area.count, WEIRI_S(map->area.count), place);
+			return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+			                  "%s \"%s\" has %zu component%s, so there is no component %zu", what, map->area.name,
+			                  map->area.count, WEIRI_S(map->area.count), place);
 		if ((request->choice.mask & weiri_map_bit(place)) != 0)
 			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s \"%s\": component %zu (%s) is named twice", what,
 			                  map->area.name, place, map->area.components[place].name);

@@ -273,7 +273,7 @@ enum weir_status weiri_input_open(const char *path, struct weiri_input *input, w
 	if (weiri_fstat(input->file, &about) != 0)
 		status = failed(path, "fstat", error);
 	else if (!S_ISREG(about.st_mode))
-		status = weiri_fail(error, WEIR_INVALID_ARGUMENT, "checkpoint %s is no regular file", file.text);
+		status = weiri_fail(error, WEIR_INVALID_ARGUMENT, "checkpoint %s is not a regular file", file.text);
 	if (status == WEIR_OK)
 		input->size = (uint64_t)about.st_size;
 	else

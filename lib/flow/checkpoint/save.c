@@ -83,7 +83,7 @@ static enum weir_status make_row(const struct weir_checkpoint_tensor *from, size
 	                              .shape = *weir_tensor_shape(tensor)},
 	                    .tensor = tensor};
 	if (row->saved.dtype == NULL)
-		return weiri_fail(error, WEIR_UNIMPLEMENTED, "checkpoint %s: tensor \"%s\" is of %s, which safetensors has not",
+		return weiri_fail(error, WEIR_UNIMPLEMENTED, "checkpoint %s: tensor \"%s\" is of %s, which safetensors lacks",
 		                  file, name.text, weir_dtype_name(weir_tensor_dtype(tensor)));
 	return WEIR_OK;
 }

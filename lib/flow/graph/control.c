@@ -102,7 +102,7 @@ static enum weir_status check_section(const weir_node *before, const weir_node *
 	/* An edge from an entrance marks a node of its body. Only weir_op_critical_section adds one. */
 	if ((before->op->traits & WEIRI_OP_ENTERS) != 0 && before != entrance)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
-		                  "weir_graph_add_control: \"%s\" enters a critical section of which \"%s\" is no part",
+		                  "weir_graph_add_control: \"%s\" enters a critical section, and \"%s\" is not part of it",
 		                  before->name, after->name);
 	if (entrance == NULL || before == entrance || weiri_section_entrance(before) == entrance)
 		return WEIR_OK;

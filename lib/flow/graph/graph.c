@@ -223,7 +223,7 @@ void weiri_node_describe(weir_error *error, enum weir_status code, const struct 
 enum weir_status weiri_output_check(const weir_graph *graph, weir_output output, const char *what, weir_error *error)
 {
 	if (output.node == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s is no output: its node is NULL", what);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s is not an output: its node is NULL", what);
 	if (output.node->graph != graph)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s, \"%s\", belongs to another graph", what,
 		                  output.node->name);

@@ -105,7 +105,7 @@ static enum weir_status infer(const void *attribute, const struct weiri_spec inp
 	const enum weir_dtype to = *(const enum weir_dtype *)attribute;
 
 	if (weir_dtype_size(to) == 0)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%d is no dtype", (int)to);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%d is not a dtype", (int)to);
 	if (!castable(to) || !castable(inputs[0].dtype))
 		return weiri_fail(error, WEIR_UNIMPLEMENTED, "there is no cast from %s to %s", weir_dtype_name(inputs[0].dtype),
 		                  weir_dtype_name(to));

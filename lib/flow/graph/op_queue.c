@@ -308,7 +308,7 @@ static enum weir_status start_batch(const struct weiri_call *call, enum weir_que
 	if (status != WEIR_OK)
 		return status;
 	if (count < 0)
-		return weiri_fail(call->error, WEIR_INVALID_ARGUMENT, "a batch of %lld is asked for, must be at least 0",
+		return weiri_fail(call->error, WEIR_INVALID_ARGUMENT, "the batch size is %lld, must be at least 0",
 		                  (long long)count);
 	return weir_tensor_queue_start_dequeue_many(queue, kind, (size_t)count, done, context, operation, call->error);
 }
@@ -469,7 +469,7 @@ enum weir_status weir_op_queue_close(weir_graph *graph, const char *name, weir_t
 	if (queue == NULL)
 		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, &close_op, name, "queue is NULL");
 	if (mode != WEIR_CLOSE_DRAIN && mode != WEIR_CLOSE_CANCEL)
-		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, &close_op, name, "%d is no close mode", (int)mode);
+		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, &close_op, name, "%d is not a close mode", (int)mode);
 	target.use.mode = mode;
 	if (cause != NULL)
 		target.use.cause = weiri_error_kept(cause);

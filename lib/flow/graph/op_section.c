@@ -285,7 +285,7 @@ static enum weir_status check_results(const struct building *b, const weir_outpu
 		return refuse(b, WEIR_INVALID_ARGUMENT, "%s is NULL", results == NULL ? "results" : "outs");
 	for (size_t i = 0; i < count; i++) {
 		if (weiri_output_check(b->graph, results[i], "a result", NULL) != WEIR_OK || !in_body(b, results[i].node))
-			return refuse(b, WEIR_INVALID_ARGUMENT, "result %zu is no output of the body", i);
+			return refuse(b, WEIR_INVALID_ARGUMENT, "result %zu is not an output of the body", i);
 	}
 	return WEIR_OK;
 }

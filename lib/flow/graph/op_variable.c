@@ -368,7 +368,7 @@ enum weir_status weir_op_scatter(weir_graph *graph, const char *name, weir_var *
 	enum weir_status status;
 
 	if ((int)how < WEIR_SCATTER_UPDATE || (int)how > WEIR_SCATTER_MAX)
-		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, &scatter_ops[0], name, "%d is no way to scatter",
+		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, &scatter_ops[0], name, "%d is not a way to scatter",
 		                       (int)how);
 	op = &scatter_ops[how];
 	status = check_use(op, name, var, out, error);

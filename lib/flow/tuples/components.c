@@ -77,7 +77,7 @@ static enum weir_status check_component(const struct spec *spec, size_t i, weir_
 	char text[WEIR_SHAPE_TEXT_SIZE];
 
 	if (weir_dtype_size(component->dtype) == 0)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: component %zu: %d is no dtype", spec->what, i,
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: component %zu: %d is not a dtype", spec->what, i,
 		                  (int)component->dtype);
 	if (component->shape == NULL && spec->pads)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,

@@ -32,7 +32,7 @@ static enum weir_status prepare(const struct weir_tensor_select_case *from, stru
 		                        weir_tensor_queue_name(from->queue), from->queue->count, WEIRI_S(from->queue->count),
 		                        from->tuple != NULL ? from->count : 0);
 	if (from->kind != WEIR_SELECT_ENQUEUE)
-		return weiri_fail(why, WEIR_INVALID_ARGUMENT, "%d is no kind", (int)from->kind);
+		return weiri_fail(why, WEIR_INVALID_ARGUMENT, "%d is not a kind", (int)from->kind);
 	status = weiri_tuple_check(from->queue, from->tuple, from->count, 0, NULL, why);
 	if (status != WEIR_OK)
 		return status;

@@ -101,8 +101,7 @@ enum weir_status weiri_transfer_for_batch(weir_tensor_queue *queue, enum weir_qu
 	struct weiri_transfer *transfer;
 
 	if (n > INT64_MAX)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
-		                  "queue \"%s\": a batch of %zu is asked for, must be at most %lld",
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": the batch size is %zu, must be at most %lld",
 		                  weir_queue_name(queue->queue), n, (long long)INT64_MAX);
 	if (!queue->batches)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
