@@ -430,7 +430,7 @@ static enum weir_status tie(struct building *b)
 		return status;
 	entrance->exit = b->exit;
 	if (!weiri_published_push_after(&entrance->left_by, &entrance->link, NULL))
-		return refuse(b, WEIR_FAILED_PRECONDITION, "a run used its body before it was built");
+		return refuse(b, WEIR_FAILED_PRECONDITION, "a run used its entrance before it was built");
 	return WEIR_OK;
 }
 
