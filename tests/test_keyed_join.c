@@ -771,7 +771,7 @@ Test(keyed_join, bad_arguments_are_refused_by_name)
 	weir_error error;
 
 	cr_assert_eq(weir_keyed_join_insert_many(join, 2, keys, values, &error), WEIR_INVALID_ARGUMENT);
-	cr_assert_str_eq(error.message, "keyed join \"test\" has 2 components, there is none of index 2");
+	cr_assert_str_eq(error.message, "keyed join \"test\" has 2 components, so there is no component 2");
 	cr_assert_eq(weir_keyed_join_insert_many(join, 0, values, values, &error), WEIR_INVALID_ARGUMENT);
 	cr_assert_str_eq(error.message, "keyed join \"test\": keys must be bytes [n], got i32 [2]");
 	cr_assert_eq(weir_tensor_copy_of(WEIR_F32, &pair, (const float[]){1, 2}, NULL, &reals), WEIR_OK);

@@ -602,7 +602,7 @@ Test(map_staging, bad_arguments_are_refused_by_name)
 	cr_assert_eq(weir_map_staging_put(map, 1, NULL, in, 1, 0, NULL, &error), WEIR_INVALID_ARGUMENT);
 	cr_assert_str_eq(error.message, "map staging area \"test\": a tuple has 2 components, got 1");
 	cr_assert_eq(weir_map_staging_put(map, 1, (const size_t[]){2}, in, 1, 0, NULL, &error), WEIR_INVALID_ARGUMENT);
-	cr_assert_str_eq(error.message, "map staging area \"test\" has 2 components, there is none of index 2");
+	cr_assert_str_eq(error.message, "map staging area \"test\" has 2 components, so there is no component 2");
 	cr_assert_eq(weir_map_staging_get(map, 1, (const size_t[]){1, 1}, out, 2, 0, NULL, &error), WEIR_INVALID_ARGUMENT);
 	cr_assert_str_eq(error.message, "map staging area \"test\": component 1 (1) is named twice");
 	cr_assert_eq(weir_map_staging_get(map, 1, NULL, out, 0, 0, NULL, NULL), WEIR_INVALID_ARGUMENT);

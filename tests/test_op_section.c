@@ -633,9 +633,9 @@ Test(op_section, nothing_else_hangs_on_an_entrance)
 	cr_assert_eq(weir_graph_find(graph, "one/enter", &enter, NULL), WEIR_OK);
 	cr_assert_eq(weir_graph_find(graph, "two/enter", &enter_other, NULL), WEIR_OK);
 	expect_refused(&error, weir_graph_add_control(graph, enter, other.node, &error), WEIR_INVALID_ARGUMENT,
-	               "\"other\" is no part");
+	               "\"other\" is not part");
 	expect_refused(&error, weir_graph_add_control(graph, enter, enter_other, &error), WEIR_INVALID_ARGUMENT,
-	               "\"two/enter\" is no part");
+	               "\"two/enter\" is not part");
 	cr_expect_eq(weir_graph_add_control(graph, enter, a.node, &error), WEIR_OK, "is there already");
 	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
 	weir_var_destroy(var, NULL);

@@ -142,7 +142,7 @@ Test(tensor_select, refuses_and_names_what_is_wrong)
 	cases[1] = dequeue_of(NULL, none, 1);
 	expect_refused(cases, 2, "case 1: queue is NULL");
 	cases[1] = (struct weir_tensor_select_case){queue, (enum weir_select_kind)7, none, 1, WEIR_OK};
-	expect_refused(cases, 2, "case 1: 7 is no kind");
+	expect_refused(cases, 2, "case 1: 7 is not a kind");
 	cases[0].queue = NULL;
 	expect_refused(cases, 1, "case 0: queue is NULL");
 	cases[0] = enqueue_of(queue, good, 1);

@@ -1,5 +1,6 @@
 /*
- * blas_threads.c - run by meson: exits with 0 when the CBLAS it is linked to starts no threads as it is loaded.
+ * blas_threads.c - a program that meson runs. It exits with 0 if the CBLAS to which it is linked
+ * starts no threads when it is loaded.
  */
 #include <cblas.h>
 #include <dirent.h>
@@ -11,7 +12,7 @@ int main(void)
 	int entries = 0;
 	float one = 1.0f;
 
-	/* Called, so that the linker keeps the library. */
+	/* A function of CBLAS is called, so that the linker keeps the library. */
 	if (tasks == NULL || cblas_sdot(1, &one, 1, &one, 1) != 1.0f)
 		return 2;
 	while (readdir(tasks) != NULL)

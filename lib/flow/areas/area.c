@@ -24,7 +24,7 @@ static void state_reclaim(struct weiri_retired *retired)
 	weiri_release(&allocator, state, state->size, alignof(struct weiri_area_state));
 }
 
-/* NULL: no memory. */
+/* Returns NULL if there is no memory. */
 static struct weiri_area_state *state_create(const weir_allocator *allocator, const void *content, size_t content_size)
 {
 	size_t size = state_size(content_size);
@@ -89,7 +89,7 @@ static void release(struct weiri_area *area)
 	weiri_release(&allocator, area, area->memory_size, WEIRI_APART);
 }
 
-/* Allocates the object with its components and its name. NULL: no memory. */
+/* Allocates the object with its components and its name. Returns NULL if there is no memory. */
 static struct weiri_area *allocate(const struct weiri_area_kind *kind, const struct weiri_area_plan *plan,
                                    const char *name)
 {
@@ -188,7 +188,7 @@ enum weir_status weiri_area_destroy(struct weiri_area *area, weir_error *error)
 		status = weiri_area_record(area, &record, error);
 	if (status != WEIR_OK)
 		return status;
-	weiri_visits_end_of(&area->waitable); /* a completion may destroy it: the call that runs it continues */
+	weiri_visits_end_of(&area->waitable); /* a completion may destroy the area; the call that runs it goes on */
 	if (weiri_registry_remove(record, area->registered)) /* 0: a dump reads it, and frees it */
 		weiri_area_free(area);
 	return WEIR_OK;

@@ -1,16 +1,16 @@
 /*
  * area.h - the common part of staging areas, map staging areas and keyed joins: a state that is
- * published as a whole, a spec, a name, waiting.
+ * published as a whole, a spec, a name, and the means to wait.
  *
- * Algorithm. An area is one atomic pointer to its state. A state is immutable: a header, and what
- * its kind keeps in it (versions of sorted collections, tree.h; sums). A change reads the state in
- * a section, builds another content from it, and publishes that by one CAS. So a change is atomic
- * however much it modifies, and each read sees one instant. To wait is to attempt such a change
- * repeatedly (sync/waitable.h).
+ * Algorithm. An area is one atomic pointer to its state. A state is immutable. It consists of a
+ * header and a content, which each kind defines: versions of sorted collections (tree.h), and sums.
+ * A change reads the state in a section, builds another content from it, and publishes the new
+ * state by one CAS. So a change is atomic however much it modifies, and each read sees one instant.
+ * An operation that waits attempts such a change repeatedly (sync/waitable.h).
  *
- * Source. To compute a new state from a private copy, and to publish it by one CAS of a root
- * pointer, is Herlihy's method for small objects (TOPLAS 1993). With path copying in place of a
- * full copy it is the usual way to share persistent structures between threads.
+ * Source. Herlihy's method for small objects (TOPLAS 1993) computes a new state from a private copy
+ * and publishes it by one CAS of a root pointer. With path copying in place of a full copy, it is
+ * the usual way to share persistent structures between threads.
  *
  * Invariants
  *   A1  the content of a published state never changes; the pointer never returns to a state while
@@ -32,7 +32,7 @@
 #include "areas/tree.h"
 
 struct weiri_area_state {
-	/* First. It is written when the state has been replaced; readers use only the content. */
+	/* The first member. It is written after the state was replaced; readers use only `content`. */
 	struct weiri_retired retired;
 	size_t size;
 	weir_allocator allocator;
@@ -47,9 +47,9 @@ struct weiri_area_kind {
 	size_t size;      /* of its struct */
 	size_t content_size;
 	const void *content; /* of the first state */
-	/* What the area holds, for a dump: "2 of 8 tuples". In a section. */
+	/* Writes what the area holds, for a dump: "2 of 8 tuples". Called in a section. */
 	void (*tell)(const struct weiri_area *area, const void *content, char *text, size_t size); /* size >= 128 */
-	/* Releases what the last state holds, which no thread uses any longer. */
+	/* Releases what the last state holds. No thread uses that state any longer. */
 	void (*empty)(struct weiri_area *area, const void *content);
 };
 
@@ -66,45 +66,45 @@ struct weiri_area {
 	weir_allocator allocator;
 };
 
-/* What an area is created with: copied from the options of each kind, and owned by the caller. */
+/* The options of a new area, copied from those of its kind. The caller owns what they point to. */
 struct weiri_area_plan {
-	const char *name; /* NULL: that of the kind */
+	const char *name; /* NULL: the kind's name */
 	const struct weir_tensor_component *components;
 	size_t count;
 	const weir_allocator *allocator;
 };
 
 /*
- * Allocates an area; what follows struct weiri_area is zero. WEIR_INVALID_ARGUMENT (a bad
- * component), WEIR_RESOURCE_EXHAUSTED.
+ * Allocates an area. The members that its kind adds are zero. Fails with WEIR_INVALID_ARGUMENT (a
+ * bad component) or WEIR_RESOURCE_EXHAUSTED.
  */
 enum weir_status weiri_area_create(const struct weiri_area_kind *kind, const struct weiri_area_plan *plan,
                                    struct weiri_area **out, weir_error *error);
 /*
- * Once the kind has filled in its part: from here on a dump finds the area. If it fails
- * (WEIR_RESOURCE_EXHAUSTED), the area is freed.
+ * Registers the area, so that a dump finds it. The kind has set its members before. If the call
+ * fails (WEIR_RESOURCE_EXHAUSTED), it frees the area.
  */
 enum weir_status weiri_area_enter(struct weiri_area *area, weir_error *error);
 /*
- * WEIR_FAILED_PRECONDITION: an operation waits. WEIR_RESOURCE_EXHAUSTED: there is no memory for
- * this thread's record. Otherwise the area is destroyed, and only dumps may still use it.
+ * Destroys the area, which only dumps may then still use. Fails with WEIR_FAILED_PRECONDITION if an
+ * operation waits, and with WEIR_RESOURCE_EXHAUSTED if there is no memory for this thread's record.
  */
 enum weir_status weiri_area_destroy(struct weiri_area *area, weir_error *error);
-/* Frees an area that no thread uses or can find any longer; not in a section. */
+/* Frees an area that no thread uses or can find any longer. Not to be called in a section. */
 void weiri_area_free(struct weiri_area *area);
 
-/* The calling thread's record, for a call on the area. WEIR_RESOURCE_EXHAUSTED. */
+/* Sets *record to the calling thread's record. Fails with WEIR_RESOURCE_EXHAUSTED. */
 enum weir_status weiri_area_record(const struct weiri_area *area, struct weiri_record **record, weir_error *error);
-/* WEIR_RESOURCE_EXHAUSTED: no memory to `verb`. */
+/* Returns WEIR_RESOURCE_EXHAUSTED, with the message "no memory to `verb`". */
 enum weir_status weiri_area_no_memory(const struct weiri_area *area, const char *verb, weir_error *error);
-/* WEIR_INVALID_ARGUMENT: done is NULL. */
+/* Returns WEIR_INVALID_ARGUMENT if `done` is NULL, otherwise WEIR_OK. */
 enum weir_status weiri_area_check_done(const struct weiri_area *area, int has_done, weir_error *error);
 
-/* "2 of 8", or "2" where `most` is 0: no bound. Text of NUMBER_SIZE bytes, which it returns. */
+/* Writes "2 of 8" to `text`; or "2" if `most` is 0, which means no bound. Returns `text`. */
 enum { WEIRI_AREA_NUMBER_SIZE = 48 };
 const char *weiri_area_number(char text[WEIRI_AREA_NUMBER_SIZE], size_t number, size_t most);
 
-/* In a section: the state at this moment. */
+/* Returns the current state. Called in a section. */
 static inline struct weiri_area_state *weiri_area_read(const struct weiri_scope *scope, const struct weiri_area *area)
 {
 	struct weiri_retired *state;
@@ -113,7 +113,7 @@ static inline struct weiri_area_state *weiri_area_read(const struct weiri_scope 
 	return WEIRI_CONTAINER_OF(state, struct weiri_area_state, retired);
 }
 
-/* As weiri_tree_publish(), for a state with that content. */
+/* As weiri_tree_publish(), for a new state with this content. */
 int weiri_area_publish(struct weiri_scope *scope, struct weiri_area *area, struct weiri_area_state *state,
                        const void *content, struct weiri_tree_edit *edit, enum weir_status *status);
 

@@ -1,22 +1,23 @@
 /*
  * keyed_join.c - keyed joins: tuples that are joined by key.
  *
- * Algorithm. A keyed join is an area (area.h). Its content is a version of the incomplete tuples by
- * key and one of the ready tuples by index (tree.h, keyed_join_part.h), the next index, and whether
- * the keyed join is closed. An insert of many keys, a take and a close are each one change. So each
- * is a transaction over any number of keys, without locks.
+ * Algorithm. A keyed join is an area (area.h). Its content has four parts: a version of the
+ * incomplete tuples, sorted by key; a version of the ready tuples, sorted by index (tree.h,
+ * keyed_join_part.h); the next index; and whether the keyed join is closed. An insert of many keys,
+ * a take, and a close are each one change. So each is atomic over any number of keys, without
+ * locks.
  *
  * Invariant, in addition to those of area.h and keyed_join_part.h
- *   B4  a key is incomplete or its tuple is ready, never both for one tuple; `have` of an
- *       incomplete tuple is not full
- * Linearization. A change: its CAS. A look, a refusal, and a decision to wait: the read of the
- * state on which it rests.
+ *   B4  a tuple is incomplete or ready, never both; `have` of an incomplete tuple is not full
+ * Linearization. A change takes effect at its CAS. A look, a refusal, and a decision to wait take
+ * effect at the read of the state from which they follow.
  * Progress: lock-free, except for the allocator: an attempt is repeated only if another thread's
  *   change was published. A take stacks its tuples before it publishes, so that no tuple is lost if
- *   there is no memory. Concurrent takes may stack without success.
+ *   there is no memory. If several takes run at once, some stack tuples that another take removes;
+ *   they discard the result and repeat the attempt.
  * Memory: a part for each component of a key (128 bytes and the key). A change makes about 2 log2 n
- *   nodes per key and retires as many. Tensors of tuples that were taken are released by a
- *   collection (docs/memory.md) and count in its budget.
+ *   nodes per key and retires as many. A collection releases the tensors of tuples that were taken
+ *   (docs/memory.md); until then they count in the budget.
  * Checked: tests/test_keyed_join.c, stress/model/check_keyed_join.c, weir-stress "keyed_join",
  *   "keyed_join_stopped", "history_keyed_join".
  */
@@ -36,26 +37,26 @@
 
 enum closed { OPEN, DRAINS, CANCELLED };
 
-/* What a change copies, changes and publishes. */
+/* The content of a state: a change copies it, edits the copy and publishes that. */
 struct content {
 	struct weiri_tree *incomplete, *ready;
 	int64_t next_index;
-	uint64_t next_order; /* orders ready tuples of one index: as they became ready */
+	uint64_t next_order; /* ready tuples of one index are ordered as they became ready */
 	enum closed closed;
-	const weir_error *cause; /* the keyed join's, until it is destroyed; or NULL */
+	const weir_error *cause; /* of the close, or NULL; the keyed join owns it until it is destroyed */
 };
 
 struct weir_keyed_join {
-	struct weiri_area area; /* first, and all */
+	struct weiri_area area; /* the only member */
 };
 
-/* To take tuples. */
+/* A request to take tuples. */
 struct request {
 	weir_keyed_join *join;
 	size_t n;
 	uint32_t flags;
 	struct weir_keyed_join_batch batch; /* the result */
-	weir_keyed_join_done_fn *done;      /* of one that was started */
+	weir_keyed_join_done_fn *done;      /* only if the request is asynchronous */
 	void *context;
 };
 
@@ -75,7 +76,7 @@ static const struct content *content_of(const struct weiri_area_state *state)
 
 /* -- assertions -------------------------------------------------------------------------------- */
 
-/* The last version: it does not change. */
+/* Called for the last content, when the keyed join is destroyed: nothing changes any more. */
 static WEIRI_UNSEEN void assert_content(const weir_keyed_join *join, const struct content *content)
 {
 	for (size_t i = 0; i < weiri_tree_count(content->incomplete); i++) {
@@ -97,7 +98,7 @@ static WEIRI_UNSEEN void assert_content(const weir_keyed_join *join, const struc
 
 enum { CAUSE_SIZE = 192 };
 
-/* Writes the cause of the close as a queue's messages have it, "" if there is none. */
+/* Writes the cause of the close in the same words as messages of a queue; "" if there is none. */
 static void tell_cause(const struct content *state, char text[CAUSE_SIZE])
 {
 	if (state->cause != NULL)
@@ -152,7 +153,7 @@ static enum weir_status add_part(const weir_keyed_join *join, struct weiri_tree_
 	return WEIR_OK;
 }
 
-/* All parts, or none. */
+/* Inserts all parts, or none. */
 static enum weir_status insert(struct weiri_scope *scope, weir_keyed_join *join, struct weiri_keyed_join_part *parts,
                                weir_error *error)
 {
@@ -182,7 +183,7 @@ static enum weir_status insert(struct weiri_scope *scope, weir_keyed_join *join,
 	return status;
 }
 
-/* [n] + shape */
+/* Returns 1 if the shape that was given is [n] followed by `shape`. */
 static int are_rows_of(const weir_shape *got, const weir_shape *shape, int64_t n)
 {
 	if (got->rank != shape->rank + 1 || got->dims[0] != n)
@@ -207,7 +208,7 @@ static enum weir_status check_insert(const weir_keyed_join *join, size_t compone
 		                                 : "values");
 	if (component >= join->area.count)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
-		                  "keyed join \"%s\" has %zu component%s, there is none of index %zu", join->area.name,
+		                  "keyed join \"%s\" has %zu component%s, so there is no component %zu", join->area.name,
 		                  join->area.count, WEIRI_S(join->area.count), component);
 	of = &join->area.components[component];
 	if (weir_tensor_dtype(keys) != WEIR_BYTES || weir_tensor_shape(keys)->rank != 1)
@@ -227,7 +228,7 @@ static enum weir_status check_insert(const weir_keyed_join *join, size_t compone
 	return WEIR_OK;
 }
 
-/* *parts: one for each key, the first key first. */
+/* Sets *parts to a list with one part for each key, in the order of the keys. */
 static enum weir_status make_parts(const weir_keyed_join *join, size_t component, const weir_tensor *keys,
                                    weir_tensor *values, struct weiri_keyed_join_part **parts, weir_error *error)
 {
@@ -313,7 +314,7 @@ static enum weir_status stack_gathered(const weir_keyed_join *join, const struct
 	return status;
 }
 
-/* Copies of the first n > 0 ready tuples, and into *next a version without them. */
+/* Stacks the first n > 0 ready tuples into *batch, and removes them from *next. */
 static enum weir_status gather(weir_keyed_join *join, const struct gathered *gathered, size_t n,
                                struct weiri_tree_edit *edit, struct content *next, struct weir_keyed_join_batch *batch)
 {
@@ -331,7 +332,7 @@ static enum weir_status gather(weir_keyed_join *join, const struct gathered *gat
 	return stack_gathered(join, gathered, n, batch);
 }
 
-/* An empty batch. */
+/* Makes an empty batch. */
 static enum weir_status gather_none(weir_keyed_join *join, struct weir_keyed_join_batch *batch)
 {
 	const weir_shape none = {.rank = 1};
@@ -361,7 +362,10 @@ static enum weir_status fail_short(const weir_keyed_join *join, const struct con
 		join->area.name, request->n, weiri_tree_count(state->ready), weiri_tree_count(state->incomplete), cause);
 }
 
-/* How many tuples to take from this state; or WEIR_WOULD_BLOCK, or WEIR_OUT_OF_RANGE. */
+/*
+ * Sets *n to the number of tuples to take from this state. Returns WEIR_WOULD_BLOCK if the take has
+ * to wait, and WEIR_OUT_OF_RANGE if it can never succeed.
+ */
 static enum weir_status decide(const struct content *state, const struct request *request, size_t *n)
 {
 	size_t ready = weiri_tree_count(state->ready), available = ready;
@@ -378,7 +382,10 @@ static enum weir_status decide(const struct content *state, const struct request
 	return ready < *n ? WEIR_WOULD_BLOCK : WEIR_OK;
 }
 
-/* With room for n. 1: the take is over, and *status is its result. 0: another change was first. */
+/*
+ * Takes n tuples; `gathered` has room for them. Returns 1 if the take is over, with *status as its
+ * result; 0 if another change was published first.
+ */
 static int take_from(struct weiri_scope *scope, struct request *request, struct weiri_area_state *state, size_t n,
                      const struct gathered *gathered, enum weir_status *status)
 {
@@ -401,11 +408,11 @@ static int take_from(struct weiri_scope *scope, struct request *request, struct 
 	return over;
 }
 
-/* n > 0 */
+/* Takes n > 0 tuples. Returns as take_from() does. */
 static int take_some(struct weiri_scope *scope, struct request *request, struct weiri_area_state *state, size_t n,
                      enum weir_status *status)
 {
-	size_t size = n * GATHERED; /* that many are ready, so it does not overflow */
+	size_t size = n * GATHERED; /* n tuples are ready, so this does not overflow */
 	char *room = weiri_allocate(&request->join->area.allocator, size, alignof(max_align_t));
 	struct gathered gathered;
 	int over;
@@ -526,13 +533,13 @@ enum weir_status weir_keyed_join_start_take_many(weir_keyed_join *join, size_t n
 
 /* -- closing ----------------------------------------------------------------------------------- */
 
-/* `context`: the scope, or NULL. */
+/* `context` is the scope, or NULL. */
 static void end_tuple(void *context, void *item)
 {
 	weiri_keyed_join_tuple_end(context, item);
 }
 
-/* Makes *next the content after the close; 0: nothing changes. */
+/* Changes *next to the content after the close. Returns 0 if the close changes nothing. */
 static int close_state(struct content *next, enum weir_close_mode mode, const weir_error *cause)
 {
 	enum closed closed = mode == WEIR_CLOSE_CANCEL ? CANCELLED : DRAINS;
@@ -566,7 +573,7 @@ static enum weir_status close_with(struct weiri_scope *scope, weir_keyed_join *j
 	} while (!weiri_area_publish(scope, &join->area, state, &next, &edit, &status));
 	if (status == WEIR_OK && next.closed == CANCELLED && next.closed != content_of(state)->closed)
 		weiri_tree_end(content_of(state)->incomplete, scope, end_tuple, scope); /* B2 */
-	/* The error of another close, or none. */
+	/* The content has the cause of another close, or none. So this copy is not needed. */
 	if (cause != NULL && (status != WEIR_OK || next.cause != cause))
 		weiri_release(&join->area.allocator, cause, sizeof(*cause), alignof(weir_error));
 	return status;
@@ -692,7 +699,7 @@ static void empty(struct weiri_area *area, const void *content)
 	WEIR_ASSERT_WALK(assert_content((const weir_keyed_join *)(const void *)area, last));
 	weiri_tree_end(last->incomplete, NULL, end_tuple, NULL);
 	weiri_tree_end(last->ready, NULL, end_tuple, NULL);
-	/* Written once, by the close that published it. */
+	/* The cause is const since its close published it. Here is its end, so the cast is safe. */
 	weiri_release(&area->allocator, (void *)(uintptr_t)last->cause, sizeof(weir_error), alignof(weir_error));
 }
 

@@ -21,7 +21,7 @@ static void part_reclaim(struct weiri_retired *retired)
 	weiri_release(&allocator, part, sizeof(*part), alignof(struct weiri_map_part));
 }
 
-/* With one reference; NULL: no memory. */
+/* Creates a part with one reference. Returns NULL if there is no memory. */
 static struct weiri_map_part *part_create(weir_tensor *tensor, const weir_allocator *allocator)
 {
 	struct weiri_map_part *part = weiri_allocate(allocator, sizeof(*part), alignof(struct weiri_map_part));
@@ -36,7 +36,10 @@ static struct weiri_map_part *part_create(weir_tensor *tensor, const weir_alloca
 	return part;
 }
 
-/* The part itself is kept until no other thread's section can see it. */
+/*
+ * Releases a reference. The last one releases the tensor at once, and retires the part, which stays
+ * in memory until no section of another thread can see it.
+ */
 static void part_release(struct weiri_record *record, struct weiri_map_part *part)
 {
 	if (!weiri_references_give(&part->references)) /* P2 */
@@ -46,7 +49,7 @@ static void part_release(struct weiri_record *record, struct weiri_map_part *par
 	weiri_retire(record, &part->retired);
 }
 
-/* In a section: the tensor is released with the part. */
+/* Releases a reference in a section. The last one retires the part, and its tensor with it. */
 static void part_release_later(struct weiri_scope *scope, struct weiri_map_part *part)
 {
 	if (weiri_references_give(&part->references)) /* P2 */
@@ -142,7 +145,10 @@ void weiri_map_entry_discard(struct weiri_map_entry *entry)
 		entry_reclaim(&entry->retired);
 }
 
-/* As `from`, or without parts if that is NULL. NULL: no memory. */
+/*
+ * Creates an entry with the parts of `from`, or without parts if `from` is NULL. Returns NULL if
+ * there is no memory.
+ */
 static struct weiri_map_entry *entry_create(int64_t key, size_t count, const struct weiri_map_entry *from,
                                             const weir_allocator *allocator)
 {
@@ -200,7 +206,7 @@ void weiri_map_entry_chain(const struct weiri_map_entry *entry, struct weiri_map
 	}
 }
 
-/* All calls have ended, so only the area has it. */
+/* All calls have ended, so only the area has a reference to the part. */
 static WEIRI_UNSEEN void assert_last(const struct weiri_map_part *part)
 {
 	WEIR_ASSERT2(M1, weiri_peek(&part->references) == 1);

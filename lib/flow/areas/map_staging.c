@@ -1,16 +1,17 @@
 /*
  * map_staging.c - map staging areas.
  *
- * Algorithm. A map staging area is an area (area.h). Its content is two sorted collections of
- * entries by key (tree.h, map_entry.h), the complete and the incomplete ones, and the sum of their
- * bytes. So an entry that becomes complete moves from one collection to the other at one instant.
+ * Algorithm. A map staging area is an area (area.h). Its content is two collections of entries
+ * sorted by key (tree.h, map_entry.h), and the sum of their bytes. One collection has the complete
+ * entries, the other the incomplete ones. Since both are in one content, an entry that becomes
+ * complete moves from one to the other at one instant.
  *
  * Invariants, in addition to those of map_entry.h
  *   M3  a key is in at most one of the collections; `have` of an incomplete entry is neither empty
- *       nor full, that of a complete entry is not empty
- *   M4  bytes is the sum over the parts of both collections
- * Linearization. A change: its CAS. A look, a refusal, and a decision to wait: the read of the
- * state. A peek: the last read of the state.
+ *       nor full; `have` of a complete entry is not empty (a get may have taken some parts)
+ *   M4  `bytes` is the sum over the parts of both collections
+ * Linearization. A change takes effect at its CAS. A look, a refusal, and a decision to wait take
+ * effect at the read of the state. A peek takes effect at its last read of the state.
  * Progress: lock-free, except for the allocator: an attempt is repeated only if another thread's
  *   change was published.
  * Memory: a part for each component; an entry and its node for each key. A change makes an entry
@@ -36,7 +37,7 @@ struct content {
 };
 
 struct weir_map_staging {
-	struct weiri_area area; /* first */
+	struct weiri_area area; /* the first member */
 	size_t capacity, memory_limit;
 };
 
@@ -45,9 +46,9 @@ enum kind { PUT, GET, GET_ANY, PEEK };
 struct request {
 	weir_map_staging *map;
 	enum kind kind;
-	int64_t key;                    /* get_any: once it is known */
+	int64_t key;                    /* of a get_any: set when it has taken an entry */
 	struct weiri_map_choice choice; /* put: its parts until they are stored; otherwise the parts that were taken */
-	weir_map_staging_done_fn *done; /* of one that was started */
+	weir_map_staging_done_fn *done; /* only if the request is asynchronous */
 	void *context;
 };
 
@@ -81,7 +82,7 @@ static WEIRI_UNSEEN size_t assert_entry(const weir_map_staging *map, const struc
 	return bytes;
 }
 
-/* A version of the caller's, or one that its section protects: it does not change. */
+/* Called for the last content, when the area is destroyed: nothing changes any more. */
 static WEIRI_UNSEEN void assert_content(const weir_map_staging *map, const struct content *content)
 {
 	size_t bytes = 0;
@@ -95,7 +96,10 @@ static WEIRI_UNSEEN void assert_content(const weir_map_staging *map, const struc
 
 /* -- putting ----------------------------------------------------------------------------------- */
 
-/* The first component whose bit is, or is not, in `bits`. */
+/*
+ * Returns the first requested component whose bit in `bits` is set, if is_in is 1; otherwise the
+ * first whose bit is not set. There must be one.
+ */
 static size_t first_place(const struct request *request, uint64_t bits, int is_in)
 {
 	size_t i = 0;
@@ -105,7 +109,7 @@ static size_t first_place(const struct request *request, uint64_t bits, int is_i
 	return request->choice.places[i];
 }
 
-/* WEIR_OK: the parts may be put now; *there is the key's entry, or NULL. */
+/* Returns WEIR_OK if the parts may be put now. Then *there is the key's entry, or NULL. */
 static enum weir_status may_put(const struct content *content, const struct request *put,
                                 struct weiri_map_entry **there, weir_error *error)
 {
@@ -150,7 +154,7 @@ static void add_entry(const weir_map_staging *map, struct weiri_tree_edit *edit,
 	}
 }
 
-/* 0: another change came first. */
+/* Returns 1 if the put is over, with *status; 0 if another change was published first. */
 static int try_put(struct weiri_scope *scope, struct request *put, struct weiri_area_state *state,
                    struct weiri_map_entry *there, enum weir_status *status)
 {
@@ -170,7 +174,7 @@ static int try_put(struct weiri_scope *scope, struct request *put, struct weiri_
 		weiri_map_entry_discard(entry);
 		return over;
 	}
-	put->choice.filled = 0; /* M1: the area's now */
+	put->choice.filled = 0; /* M1: the area owns the parts now */
 	if (there != NULL)
 		weiri_scope_retire(scope, &there->retired);
 	return 1;
@@ -195,7 +199,7 @@ static enum weir_status put(struct weiri_scope *scope, struct request *request, 
 
 /* -- taking ------------------------------------------------------------------------------------ */
 
-/* WEIR_OK: *entry has the requested parts. */
+/* Returns WEIR_OK if the requested parts may be taken now. Then *entry is the entry with them. */
 static enum weir_status may_take(const struct content *content, const struct request *take,
                                  struct weiri_map_entry **entry, weir_error *error)
 {
@@ -214,7 +218,7 @@ static enum weir_status may_take(const struct content *content, const struct req
 	                  map->area.components[place].name, (long long)(*entry)->key);
 }
 
-/* 0: another change came first. */
+/* Returns 1 if the get is over, with *status; 0 if another change was published first. */
 static int try_get(struct weiri_scope *scope, struct request *get, struct weiri_area_state *state,
                    struct weiri_map_entry *entry, enum weir_status *status)
 {
@@ -238,7 +242,7 @@ static int try_get(struct weiri_scope *scope, struct request *get, struct weiri_
 		weiri_map_entry_discard(rest);
 		return over;
 	}
-	weiri_map_choice_take(&get->choice, entry); /* M1: this call's now */
+	weiri_map_choice_take(&get->choice, entry); /* M1: this call owns the parts now */
 	get->key = entry->key;
 	weiri_scope_retire(scope, &entry->retired);
 	return 1;
@@ -296,8 +300,9 @@ static enum weir_status check_places(const size_t places[], size_t count, struct
 		size_t place = places != NULL ? places[i] : i;
 
 		if (place >= map->area.count)
-			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s \"%s\" has %zu component%s, there is none of index %zu",
-			                  what, map->area.name, map->area.count, WEIRI_S(map->area.count), place);
+			return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+			                  "%s \"%s\" has %zu component%s, so there is no component %zu", what, map->area.name,
+			                  map->area.count, WEIRI_S(map->area.count), place);
 		if ((request->choice.mask & weiri_map_bit(place)) != 0)
 			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s \"%s\": component %zu (%s) is named twice", what,
 			                  map->area.name, place, map->area.components[place].name);
@@ -322,7 +327,7 @@ static enum weir_status request_init(struct request *request, weir_map_staging *
 	return weiri_area_record(&map->area, record, error);
 }
 
-/* The parts of a put, once its components are known. */
+/* Makes the parts of a put. Its components have been checked. */
 static enum weir_status fill_put(struct weiri_record *record, struct request *put, weir_tensor *const tensors[],
                                  weir_error *error)
 {
@@ -375,7 +380,7 @@ static void answer(void *asked, enum weir_status status, const weir_error *error
 {
 	struct request *request = asked;
 	weir_tensor *tensors[WEIR_TENSOR_QUEUE_MAX_COMPONENTS];
-	struct weiri_record *record = weiri_record_get(); /* not NULL: the thread that completes it has one */
+	struct weiri_record *record = weiri_record_get(); /* not NULL: a thread that runs completions has a record */
 	size_t count = request->kind != PUT ? request->choice.filled : 0;
 
 	if (count != 0)
@@ -397,7 +402,7 @@ static enum weir_status run(struct weiri_record *record, struct request *request
 	                         error);
 }
 
-/* Takes over what the request holds if it returns WEIR_OK. */
+/* Starts a request. If it returns WEIR_OK, it has taken over the parts that the request holds. */
 static enum weir_status start(struct weiri_record *record, struct request *request, weir_map_staging_done_fn *done,
                               void *context, weir_pending **handle, weir_error *error)
 {
@@ -430,7 +435,7 @@ enum weir_status weir_map_staging_put(weir_map_staging *map, int64_t key, const 
 	return status;
 }
 
-/* *key, if not NULL, gets the key of what was taken. */
+/* Gets or peeks. If `key` is not NULL, *key is set to the key of the entry. */
 static enum weir_status take(weir_map_staging *map, enum kind kind, int64_t of, const size_t places[], int64_t *key,
                              weir_tensor *tensors[], size_t count, uint64_t deadline_ns, weir_cancel *cancel,
                              weir_error *error)
@@ -531,7 +536,7 @@ struct clearing {
 	struct weiri_map_part *gone;
 };
 
-/* M1: this call owns its parts now. */
+/* Retires a removed entry, and chains its parts: the clear owns them now (M1). */
 static void clear_entry(void *context, void *item)
 {
 	struct clearing *clearing = context;

@@ -1,19 +1,19 @@
 /*
  * staging.c - staging areas.
  *
- * Algorithm. A staging area is an area (area.h). Its content is a version of a sorted collection of
- * tuples by number (tree.h), and the sum of their bytes. So count, bytes and order always belong to
+ * Algorithm. A staging area is an area (area.h). Its content is a version of a collection of tuples
+ * sorted by number (tree.h), and the sum of their bytes. So count, bytes and order always belong to
  * one instant. TensorFlow 1.x does this under a mutex.
  *
  * Invariants
  *   G1  the published version holds one reference to each of its tuples; a thread that publishes a
  *       version without a tuple takes over that reference
- *   G2  a tuple's references never rise from 0: a peek that finds 0 has read a state that was
- *       replaced since
+ *   G2  a tuple's references never rise from 0. So a peek that finds 0 has read a state that has
+ *       been replaced since
  * Pairs: those of area.h; P2 release(references) -> the end of a tuple: what its users did with its
  *   tensors.
- * Linearization. A change: its CAS. A look, and a decision to wait: the read of the state. A peek:
- * the last read of the state.
+ * Linearization. A change takes effect at its CAS. A look, and a decision to wait, take effect at
+ * the read of the state. A peek takes effect at its last read of the state.
  * Progress: lock-free, except for the allocator: an attempt is repeated only if another thread's
  *   change was published.
  * Memory: a header and its node for each tuple; a change makes about 2 log2 n nodes of 128 bytes
@@ -46,7 +46,7 @@ struct tuple {
 	_Atomic(size_t) references;
 	uint64_t number;
 	size_t bytes;
-	struct tuple *next; /* of the thread that took it out */
+	struct tuple *next; /* for the thread that took the tuple out */
 	weir_allocator allocator;
 	size_t count;
 	weir_tensor *tensors[];
@@ -62,9 +62,9 @@ enum kind { PUT, GET, PEEK };
 struct request {
 	weir_staging *staging;
 	enum kind kind;
-	size_t index;               /* peek */
-	struct tuple *tuple;        /* put: until it is stored; otherwise what was taken */
-	weir_staging_done_fn *done; /* of one that was started */
+	size_t index;               /* only for a peek */
+	struct tuple *tuple;        /* put: its tuple until that is stored; otherwise the tuple that was taken */
+	weir_staging_done_fn *done; /* only if the request is asynchronous */
 	void *context;
 };
 
@@ -86,7 +86,7 @@ static void tuple_reclaim(struct weiri_retired *retired)
 	weiri_release(&allocator, tuple, tuple_size(tuple->count), alignof(struct tuple));
 }
 
-/* With one reference; NULL: no memory. */
+/* Creates a tuple with one reference. Returns NULL if there is no memory. */
 static struct tuple *tuple_create(const struct weiri_area *area, weir_tensor *const tensors[])
 {
 	struct tuple *tuple = weiri_allocate(&area->allocator, tuple_size(area->count), alignof(struct tuple));
@@ -105,7 +105,10 @@ static struct tuple *tuple_create(const struct weiri_area *area, weir_tensor *co
 	return tuple;
 }
 
-/* Outside sections: the header is kept until no other thread's section can see it. */
+/*
+ * Releases a reference; not to be called in a section. The last one releases the tensors at once,
+ * and retires the header, which stays in memory until no section of another thread can see it.
+ */
 static void tuple_release(struct weiri_record *record, struct tuple *tuple)
 {
 	if (!weiri_references_give(&tuple->references)) /* P2 */
@@ -115,7 +118,7 @@ static void tuple_release(struct weiri_record *record, struct tuple *tuple)
 	weiri_retire(record, &tuple->retired);
 }
 
-/* Exchanges the caller's reference for references to the tensors. */
+/* Exchanges the caller's reference to the tuple for references to its tensors. */
 static void tuple_open(struct weiri_record *record, struct tuple *tuple, weir_tensor *tensors[])
 {
 	for (size_t i = 0; i < tuple->count; i++)
@@ -171,7 +174,7 @@ static enum weir_status put(struct weiri_scope *scope, struct request *request)
 	} while (!publish(scope, staging, state, (struct content){tuples, now->bytes + tuple->bytes, now->next + 1}, &edit,
 	                  &status));
 	if (status == WEIR_OK)
-		request->tuple = NULL; /* G1: the area's now */
+		request->tuple = NULL; /* G1: the area owns the tuple now */
 	return status;
 }
 
@@ -196,7 +199,7 @@ static enum weir_status get(struct weiri_scope *scope, struct request *request)
 	} while (!publish(scope, staging, state, (struct content){tuples, now->bytes - oldest->bytes, now->next}, &edit,
 	                  &status));
 	if (status == WEIR_OK)
-		request->tuple = oldest; /* G1: this call's now */
+		request->tuple = oldest; /* G1: this call owns the tuple now */
 	return status;
 }
 
@@ -248,7 +251,7 @@ static void answer(void *asked, enum weir_status status, const weir_error *error
 {
 	struct request *request = asked;
 	weir_tensor *tensors[WEIR_TENSOR_QUEUE_MAX_COMPONENTS];
-	struct weiri_record *record = weiri_record_get(); /* not NULL: the thread that completes it has one */
+	struct weiri_record *record = weiri_record_get(); /* not NULL: a thread that runs completions has a record */
 	size_t count = 0;
 
 	if (request->tuple != NULL && request->kind != PUT) {
@@ -272,7 +275,7 @@ static enum weir_status run(struct weiri_record *record, struct request *request
 	                         error);
 }
 
-/* Takes over the tuple if it returns WEIR_OK. */
+/* Starts a request. If it returns WEIR_OK, it has taken over the request's tuple. */
 static enum weir_status start(struct weiri_record *record, const struct request *request, weir_pending **handle,
                               weir_error *error)
 {
@@ -286,7 +289,7 @@ static enum weir_status start(struct weiri_record *record, const struct request 
 
 /* -- checks ------------------------------------------------------------------------------------ */
 
-/* Checks any call; count is that of its tuple. */
+/* Checks the arguments of any call. `count` is the number of tensors in its tuple. */
 static enum weir_status check(const weir_staging *staging, const void *tuple, size_t count,
                               struct weiri_record **record, weir_error *error)
 {
@@ -299,7 +302,7 @@ static enum weir_status check(const weir_staging *staging, const void *tuple, si
 	return weiri_area_record(&staging->area, record, error);
 }
 
-/* The tuple to put. */
+/* Makes the tuple of a put. */
 static enum weir_status make_tuple(const weir_staging *staging, weir_tensor *const tensors[],
                                    struct weiri_record *record, struct tuple **out, weir_error *error)
 {
@@ -491,7 +494,7 @@ static void tell(const struct weiri_area *area, const void *content, char *text,
 	               weiri_area_number(bytes, now->bytes, staging->memory_limit));
 }
 
-/* All calls have ended, so only the area has it. */
+/* All calls have ended, so only the area has a reference to the tuple. */
 static WEIRI_UNSEEN void assert_last(const struct tuple *tuple)
 {
 	WEIR_ASSERT2(G1, weiri_peek(&tuple->references) == 1);

@@ -69,7 +69,10 @@ static struct weiri_tree *make(struct weiri_tree_edit *edit)
 	return node;
 }
 
-/* `node` itself if the edit owns it, else a copy that takes its place; NULL: no memory. */
+/*
+ * Returns `node` itself if the edit owns it, otherwise a copy that replaces it; NULL if there is no
+ * memory.
+ */
 static struct weiri_tree *own(struct weiri_tree_edit *edit, struct weiri_tree *node)
 {
 	struct weiri_tree *copy;
@@ -88,7 +91,7 @@ static struct weiri_tree *own(struct weiri_tree_edit *edit, struct weiri_tree *n
 	return copy;
 }
 
-/* T3: records that the node is in no later version. */
+/* Records that the edit removes `node` (T3): no later version has it. */
 static void drop(struct weiri_tree_edit *edit, struct weiri_tree *node)
 {
 	struct weiri_tree *note = node->published ? make(edit) : node;
@@ -127,7 +130,7 @@ static struct weiri_tree *leaf(struct weiri_tree_edit *edit, uint64_t seed, void
 	return node;
 }
 
-/* Rotates the child above its parent if it is heavier. The edit owns both. */
+/* Rotates the child above its parent if the child is heavier. The edit owns both. */
 static struct weiri_tree *heavier_first(struct weiri_tree *parent, struct weiri_tree *child)
 {
 	WEIR_ASSERT1(T2, !parent->published && !child->published);
@@ -188,7 +191,7 @@ struct weiri_tree *weiri_tree_replace(struct weiri_tree_edit *edit, struct weiri
 	return node;
 }
 
-/* Every key of `low` is before every key of `high`. */
+/* Joins two trees. Every key of `low` is before every key of `high`. */
 /* NOLINTNEXTLINE(misc-no-recursion): as deep as the trees. */
 static struct weiri_tree *join(struct weiri_tree_edit *edit, struct weiri_tree *low, struct weiri_tree *high)
 {
@@ -232,7 +235,7 @@ struct weiri_tree *weiri_tree_remove(struct weiri_tree_edit *edit, struct weiri_
 
 /* -- ends -------------------------------------------------------------------------------------- */
 
-/* Before the nodes are published; what they lead to never changes. */
+/* Called before the nodes are published. The published nodes to which they lead never change. */
 static WEIRI_UNSEEN void assert_sound(const struct weiri_tree_edit *edit)
 {
 	for (const struct weiri_tree *node = edit->made; node != NULL; node = node->next_made) {
@@ -245,15 +248,15 @@ static WEIRI_UNSEEN void assert_sound(const struct weiri_tree_edit *edit)
 	}
 }
 
-/* Before the CAS; T1 holds from there on. */
+/* Prepares the CAS that publishes the nodes. From here on they never change (T1). */
 static void seal(struct weiri_tree_edit *edit, const struct weiri_scope *scope)
 {
 	uint64_t reserved = weiri_section_reserved(scope->record);
 
 	/*
-	 * The edit's nodes may have been born after the eras that the caller's section has reserved.
-	 * Another thread may replace them as soon as they are published, and retire_replaced() still
-	 * reads them.
+	 * The edit's nodes may have been born after the eras that the caller's section has reserved. As
+	 * soon as they are published, another thread may replace and retire them, while
+	 * retire_replaced() still reads them. So the section must reserve their birth eras too.
 	 */
 	(void)weiri_section_raise(scope->record, &reserved, 0);
 	WEIR_ASSERT_LOOK(assert_sound(edit));
@@ -266,7 +269,7 @@ static void retire_replaced(struct weiri_tree_edit *edit, struct weiri_scope *sc
 	struct weiri_tree *node = edit->made;
 
 	while (node != NULL) {
-		/* It may have been replaced and retired by now, but not freed: see seal(). */
+		/* Another thread may have replaced and retired the node, but not freed it: see seal(). */
 		struct weiri_tree *next = node->next_made, *origin = node->origin;
 
 		if (node->dropped)
@@ -297,8 +300,8 @@ int weiri_tree_publish(struct weiri_tree_edit *edit, struct weiri_scope *scope,
 
 		seal(edit, scope);
 		/*
-		 * [seq_cst] as reclaim/section.h requires of pointers that are read in sections; also the
-		 * release of everything that `next` leads to.
+		 * [seq_cst] as reclaim/section.h requires of pointers that are read in sections. It is also
+		 * the release of everything that `next` leads to.
 		 */
 		if (weiri_cas_seq_cst(current, &expected, next)) {
 			retire_replaced(edit, scope);

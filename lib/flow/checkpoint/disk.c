@@ -3,9 +3,9 @@
  *
  *     open PATH.PID-N.tmp, a new file   write   sync   close   rename to PATH   sync the folder
  *
- * The sync before the rename makes this safe when the machine stops: without it, the name may reach
- * the disk before the data. The sync of the folder makes the new file durable once the call has
- * returned.
+ * The sync before the rename makes this safe when the machine stops. Without it, the name may reach
+ * the disk before the data. The sync of the folder makes the new file durable when the call
+ * returns.
  */
 #include "checkpoint/disk.h"
 
@@ -80,7 +80,7 @@ static enum weir_status code_of(int reason)
 	}
 }
 
-/* A status for errno, with a message: what failed, and the system's text for the reason. */
+/* Returns a status for errno. The message tells what failed, and the system's reason. */
 static enum weir_status failed(const char *path, const char *what, weir_error *error)
 {
 	int reason = errno;
@@ -93,7 +93,7 @@ static enum weir_status failed(const char *path, const char *what, weir_error *e
 
 /* -- replacing --------------------------------------------------------------------------------- */
 
-/* Bytes are reversed in pieces of this size, a multiple of every element size. */
+/* Bytes are reversed in pieces of this size, which is a multiple of every element size. */
 enum { PIECE = 4096 };
 
 void weiri_little_endian(void *bytes, size_t count, size_t size)
@@ -125,7 +125,7 @@ static int write_all(const struct weiri_disk *disk, int file, const char *bytes,
 		if (written < 0 && errno == EINTR)
 			continue;
 		if (written <= 0) {
-			errno = written < 0 ? errno : EIO; /* nothing was written, and no reason was given */
+			errno = written < 0 ? errno : EIO; /* a write of 0 bytes gives no reason */
 			return 0;
 		}
 		bytes += written;
@@ -152,7 +152,7 @@ static int write_span(const struct weiri_disk *disk, int file, const struct weir
 	return 1;
 }
 
-/* Writes, syncs, and always closes the file. Returns NULL, or what failed. */
+/* Writes and syncs the file, and closes it in any case. Returns NULL, or a text: what failed. */
 static const char *fill(const struct weiri_disk *disk, int file, const struct weiri_span spans[], size_t count)
 {
 	const char *fault = NULL;
@@ -178,7 +178,7 @@ static const char *fill(const struct weiri_disk *disk, int file, const struct we
  */
 static int open_temporary(const struct weiri_disk *disk, const char *path, char *name, size_t room)
 {
-	/* [relaxed] only distinguishes the saves of this process. */
+	/* [relaxed] the number only distinguishes the saves of this process. */
 	static _Atomic(unsigned) number;
 	enum { ATTEMPTS = 1000, EVERYBODY = 0666 };
 	int file = -1;
@@ -187,14 +187,14 @@ static int open_temporary(const struct weiri_disk *disk, const char *path, char 
 		/* [relaxed] as above. */
 		(void)snprintf(name, room, "%s.%ld-%u.tmp", path, (long)getpid(), weiri_fetch_add_relaxed(&number, 1u));
 		file = disk->open(disk->context, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, EVERYBODY);
-		/* A process with the same id left one behind: try the next name. */
+		/* An earlier process with the same id left a file of this name. The next name is tried. */
 		if (file >= 0 || errno != EEXIST)
 			break;
 	}
 	return file;
 }
 
-/* Syncs the folder of a path, which it cuts after its last '/'. Returns NULL, or what failed. */
+/* Syncs the folder of a path, which it cuts after the last '/'. Returns as fill() does. */
 static const char *sync_folder(const struct weiri_disk *disk, char *folder)
 {
 	char *end = strrchr(folder, '/');
@@ -212,7 +212,7 @@ static const char *sync_folder(const struct weiri_disk *disk, char *folder)
 	return synced == 0 ? NULL : "the new file is in place, but fsync of its folder failed";
 }
 
-/* Returns NULL, or what failed. `name` has room for the path of the temporary file. */
+/* Replaces the file. `name` has `room` bytes for the temporary path. Returns as fill() does. */
 static const char *replace(const struct weiri_disk *disk, const char *path, char *name, size_t room,
                            const struct weiri_span spans[], size_t count)
 {
@@ -266,14 +266,14 @@ enum weir_status weiri_input_open(const char *path, struct weiri_input *input, w
 	struct stat about;
 	enum weir_status status = WEIR_OK;
 
-	/* Non-blocking: `path` may be a pipe without a writer. */
+	/* Without O_NONBLOCK, the open would wait if `path` were a pipe without a writer. */
 	*input = (struct weiri_input){.file = weiri_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0), .path = path};
 	if (input->file < 0)
 		return failed(path, "open", error);
 	if (weiri_fstat(input->file, &about) != 0)
 		status = failed(path, "fstat", error);
 	else if (!S_ISREG(about.st_mode))
-		status = weiri_fail(error, WEIR_INVALID_ARGUMENT, "checkpoint %s is no regular file", file.text);
+		status = weiri_fail(error, WEIR_INVALID_ARGUMENT, "checkpoint %s is not a regular file", file.text);
 	if (status == WEIR_OK)
 		input->size = (uint64_t)about.st_size;
 	else

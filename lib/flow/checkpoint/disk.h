@@ -11,8 +11,8 @@
 #include <weir/status.h>
 
 /*
- * The calls that change the disk, with the meaning of POSIX: errno tells why one failed. Tests
- * substitute them to stop between any two.
+ * The calls that change the disk. They mean what they mean in POSIX: errno tells why a call failed.
+ * Tests substitute them, in order to stop between any two calls.
  */
 struct weiri_disk {
 	int (*open)(void *context, const char *path, int flags, mode_t mode);
@@ -26,7 +26,8 @@ struct weiri_disk {
 extern const struct weiri_disk weiri_real_disk;
 
 /*
- * Bytes to write: unchanged, or, on a big-endian machine, each group of `element` bytes reversed.
+ * Bytes to write. On a big-endian machine each group of `element` bytes is reversed; on others the
+ * bytes are written as they are.
  */
 struct weiri_span {
 	const void *bytes;
@@ -36,24 +37,24 @@ struct weiri_span {
 
 /*
  * Replaces `path` by a file of these spans: writes and syncs a temporary file beside it, renames
- * it, and syncs the folder. Whatever unsynced data a crash loses, `path` is the old file or the new
- * one: the data is on the disk before the name is. WEIR_NOT_FOUND (no such folder),
- * WEIR_RESOURCE_EXHAUSTED (memory, room on the disk), WEIR_INTERNAL.
+ * it, and syncs the folder. The data is on the disk before the name is. So `path` is the old file
+ * or the new one, whatever unsynced data a crash loses. Fails with WEIR_NOT_FOUND (no such folder),
+ * WEIR_RESOURCE_EXHAUSTED (no memory, or no room on the disk) or WEIR_INTERNAL.
  */
 enum weir_status weiri_disk_replace(const struct weiri_disk *disk, const char *path, const struct weiri_span spans[],
                                     size_t count, const weir_allocator *allocator, weir_error *error);
 
-/* A file being read. If it is replaced meanwhile, the old contents are still read. */
+/* A file that is being read. If it is replaced meanwhile, reads still return the old contents. */
 struct weiri_input {
 	int file;
 	uint64_t size;
 	const char *path;
 };
 
-/* WEIR_NOT_FOUND, WEIR_INVALID_ARGUMENT (not a regular file), WEIR_INTERNAL. */
+/* Fails with WEIR_NOT_FOUND, WEIR_INVALID_ARGUMENT (not a regular file) or WEIR_INTERNAL. */
 enum weir_status weiri_input_open(const char *path, struct weiri_input *input, weir_error *error);
 void weiri_input_close(struct weiri_input *input);
-/* WEIR_DATA_LOSS: the file has become shorter; WEIR_INTERNAL. */
+/* Fails with WEIR_DATA_LOSS (the file has become shorter) or WEIR_INTERNAL. */
 enum weir_status weiri_input_read(const struct weiri_input *input, uint64_t offset, void *bytes, size_t count,
                                   weir_error *error);
 

@@ -6,8 +6,8 @@
 #include "checkpoint/header.h"
 
 /*
- * Dtypes with elements smaller than a byte are left out: no offset of the format says where such a
- * tensor ends.
+ * Dtypes with elements smaller than a byte are left out, because the offsets of the format count
+ * bytes and cannot say where such a tensor ends.
  */
 const struct weiri_saved_dtype weiri_saved_dtypes[] = {
 	{"BOOL", 1, WEIR_BOOL},

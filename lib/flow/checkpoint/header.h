@@ -2,11 +2,12 @@
  * header.h - reading and writing the header of a safetensors file.
  *
  * Why not a JSON library. The grammar of the format is small: one object of objects with three
- * fields. A general reader would store numbers as doubles (cJSON does: offsets and dims above 2^53
- * change silently) and take the last of two equal names. With an allocator of the whole process, it
- * would build a tree many times the size of a hostile header. Each check below would still have to
- * be written. So this is a strict reader: one pass, no recursion, names decoded in place, and no
- * memory except that of the text, in which the table of the tensors replaces the text (packed.h).
+ * fields. A general reader would store numbers as doubles (cJSON does), so that offsets and dims
+ * above 2^53 change silently. Of two equal names it would take the last. It would build a tree many
+ * times the size of a hostile header, with an allocator of the whole process. And each check below
+ * would still have to be written. So this is a strict reader: it makes one pass without recursion
+ * and decodes names in place. It uses no memory except that of the text, which the table of the
+ * tensors replaces (packed.h).
  */
 #ifndef WEIRI_CHECKPOINT_HEADER_H
 #define WEIRI_CHECKPOINT_HEADER_H
@@ -24,14 +25,14 @@ struct weiri_saved_dtype {
 
 /* All dtypes. */
 extern const struct weiri_saved_dtype weiri_saved_dtypes[];
-/* NULL: unknown, or its elements are not whole bytes. */
+/* Returns NULL if the name is unknown, or the elements are not whole bytes. */
 const struct weiri_saved_dtype *weiri_saved_dtype_named(const char *name);
-/* NULL: the format has no such dtype. */
+/* Returns NULL if the format has no such dtype. */
 const struct weiri_saved_dtype *weiri_saved_dtype_of(enum weir_dtype dtype);
 
 /*
- * A tensor of a file. begin and end are offsets in the data behind the header; end - begin is the
- * number of bytes that dtype and shape require.
+ * A tensor of a file. `begin` and `end` are offsets in the data behind the header. Their difference
+ * is the number of bytes that dtype and shape require.
  */
 struct weiri_saved_tensor {
 	const char *name;
@@ -54,25 +55,25 @@ struct weiri_saved_header {
 
 /*
  * Reads a header of `size` bytes at `text`, which is allocated memory. The text is overwritten:
- * *header lies in the same memory and needs no release of its own. data_size, below 2^63, is the
- * number of bytes that the file has behind its header. `file` is for messages. WEIR_DATA_LOSS: not
- * a valid header, or not for this much data.
+ * *header lies in the same memory and needs no release of its own. `data_size`, below 2^63, is the
+ * number of bytes that the file has behind its header. `file` is for messages. Fails with
+ * WEIR_DATA_LOSS if the header is not valid, or does not describe data_size bytes.
  */
 enum weir_status weiri_saved_header_read(char *text, size_t size, uint64_t data_size, const char *file,
                                          struct weiri_saved_header *header, weir_error *error);
-/* The tensor at position i of the table. */
+/* Returns the tensor at position i of the table. */
 struct weiri_saved_tensor weiri_saved_header_at(const struct weiri_saved_header *header, size_t i);
-/* The position of the tensor with this name; header->count if there is none. */
+/* Returns the position of the tensor with this name, or header->count if there is none. */
 size_t weiri_saved_header_find(const struct weiri_saved_header *header, const char *name);
 
 /*
- * Writes the 8 bytes of the length and the header of `count` tensors, which are in the order of
- * their data. Writes at most `room` bytes to `out`. Returns the total number of bytes, a multiple
- * of 64.
+ * Writes the length, which takes 8 bytes, and the header of `count` tensors, which are in the order
+ * of their data. Writes at most `room` bytes to `out`. Returns the number of bytes that the whole
+ * takes, a multiple of 64.
  */
 size_t weiri_saved_header_write(const struct weiri_saved_tensor tensors[], size_t count, char *out, size_t room);
 
-/* Whether a tensor may have this name: UTF-8, not empty, not "__metadata__". */
+/* Returns 1 if a tensor may have this name: UTF-8, not empty, and not "__metadata__". */
 int weiri_saved_name_ok(const char *name);
 
 #endif

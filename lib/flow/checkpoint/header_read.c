@@ -2,10 +2,11 @@
  * header_read.c - reading and checking a safetensors header, which may come from an untrusted
  * source.
  *
- * Memory: that of the text, which the table replaces while it is read (packed.h). Time: one pass
- * over the text, one over the records, and two sorts of the index by a number: by place, unless the
- * file has that order already, and by the hash of the name. Names that were constructed to share a
- * hash are compared as strings, at most n log n times.
+ * Memory: only that of the text, which the table replaces while the text is read (packed.h).
+ * Time: one pass over the text, one over the records, and two sorts of the index by a number. The
+ * first sort is by place, and is left out if the file has that order already. The second is by the
+ * hash of the name. Names that were made to share a hash are compared as strings, at most n log n
+ * times.
  */
 #include "checkpoint/header.h"
 
@@ -37,7 +38,7 @@ int weiri_saved_name_ok(const char *name)
 
 struct reader {
 	struct weiri_json json;
-	char *packed; /* the end of the records so far; never past json.at */
+	char *packed; /* the end of the records so far, never past json.at */
 	size_t count; /* number of records */
 	int metadata_seen;
 	const char *tensor; /* the tensor that contains the fault; NULL: none */
@@ -129,7 +130,7 @@ static int read_tensor(struct weiri_json *json, struct weiri_saved_tensor *tenso
 	       (seen == ALL_FIELDS || weiri_json_wrong(json, "a dtype, a shape and data_offsets before"));
 }
 
-/* Names and texts for users: only their syntax is checked. */
+/* Reads the metadata, which are names and texts for users. Only their syntax is checked. */
 static int read_metadata(struct reader *reader)
 {
 	struct weiri_json *json = &reader->json;
@@ -160,7 +161,7 @@ static int read_entry(struct reader *reader)
 	reader->tensor = tensor.name = name;
 	if (!read_tensor(&reader->json, &tensor))
 		return 0;
-	reader->tensor = reader->packed; /* where its name was moved */
+	reader->tensor = reader->packed; /* weiri_pack() moves the name there */
 	reader->packed = weiri_pack(reader->packed, &tensor);
 	reader->count++;
 	return 1;
@@ -170,7 +171,7 @@ static int read_entries(struct reader *reader)
 {
 	struct weiri_json *json = &reader->json;
 
-	/* The format requires it to be the first byte. */
+	/* The format requires '{' to be the first byte. */
 	if (json->at == json->end || *json->at != '{')
 		return weiri_json_wrong(json, "'{'");
 	json->at++;
@@ -210,8 +211,9 @@ static uint64_t hash_of(const char *name)
 }
 
 /*
- * Of two tensors that begin at the same byte, one without bytes comes first, since it overlaps
- * nothing. This number is stored in place of the hash.
+ * Returns the number by which the first sort orders a tensor; the index has it in place of the
+ * hash. Of two tensors that begin at the same byte, the one without bytes comes first, since it
+ * overlaps no other.
  */
 static uint64_t place_of(const struct weiri_saved_tensor *tensor)
 {
@@ -306,7 +308,7 @@ static enum weir_status check_places(const struct weiri_saved_header *header, ui
 	return WEIR_OK;
 }
 
-/* Sorts the index by name. */
+/* Sorts the index by the hash of the name, and checks that no name occurs twice. */
 static enum weir_status index_names(struct weiri_saved_header *header, const char *file, weir_error *error)
 {
 	for (size_t i = 0; i < header->count; i++)

@@ -1,7 +1,7 @@
 /*
  * header_write.c - the header of a safetensors file.
  *
- * It is written twice: first to learn its length, then into memory of that length.
+ * A caller writes the header twice: first to learn its length, then into memory of that length.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "checkpoint/header.h"
 
-/* Bytes that do not fit are counted, but not stored. */
+/* Where the header is written. Bytes that do not fit are counted, but not stored. */
 struct sink {
 	char *out;
 	size_t room;

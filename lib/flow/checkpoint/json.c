@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-	CONTROL = 0x20, /* characters below must be escaped */
+	CONTROL = 0x20, /* characters below this one must be escaped */
 	HEX_DIGITS = 4, /* of \uXXXX */
 	HIGH = 0xd800,  /* the first half of a surrogate pair */
 	LOW = 0xdc00,   /* the second */
@@ -94,7 +94,7 @@ int weiri_json_number(struct weiri_json *json, uint64_t *number)
 	}
 	if (json->at == first || (*first == '0' && json->at - first > 1))
 		return weiri_json_wrong(json, "a whole number");
-	/* A mark must follow: '.', 'e' and the like are a fault there. */
+	/* The caller requires a mark next. So '.', 'e' and the like are a fault. */
 	*number = value;
 	return 1;
 }
@@ -103,7 +103,7 @@ int weiri_json_number(struct weiri_json *json, uint64_t *number)
 
 size_t weiri_utf8_length(const char *text, const char *end)
 {
-	/* The smallest code point of each length in bytes: a smaller one is overlong. */
+	/* The smallest code point for each length in bytes. A smaller code point is overlong. */
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, SUPPLEMENT};
 	enum { CONTINUES = 0x80, PAYLOAD = 0x3f, LAST = 0x10ffff };
 	unsigned char lead = (unsigned char)*text;
@@ -125,7 +125,7 @@ size_t weiri_utf8_length(const char *text, const char *end)
 	return code < least[length] || code > LAST || (code >= HIGH && code < PAST_LOW) ? 0 : length;
 }
 
-/* Writes a code point; it takes at most as many bytes as its escape. */
+/* Writes a code point, which takes no more bytes than its escape did. Returns the end. */
 static char *put_utf8(char *to, uint32_t code)
 {
 	if (code < 0x80) {
@@ -249,8 +249,8 @@ int weiri_json_string(struct weiri_json *json, char **text)
 		return weiri_json_wrong(json, "the end of a string");
 	json->at++;
 	/*
-	 * Decoding never lengthens a string, so the terminator fits: at the latest where the quotation
-	 * mark was.
+	 * Decoding never lengthens a string. So the terminator fits, at the latest in the place of the
+	 * closing quotation mark.
 	 */
 	*to = '\0';
 	return 1;

@@ -1,6 +1,6 @@
 /*
- * plain.h - names and paths as messages show them: truncated, and without control characters, since
- * files may come from anywhere.
+ * plain.h - names and paths as messages show them. A file may come from anywhere, so its names are
+ * truncated and have no control characters.
  */
 #ifndef WEIRI_CHECKPOINT_PLAIN_H
 #define WEIRI_CHECKPOINT_PLAIN_H

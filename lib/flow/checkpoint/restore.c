@@ -25,8 +25,8 @@ struct source {
 /* -- the header -------------------------------------------------------------------------------- */
 
 /*
- * Reads the length of the header, and checks that the file has that many bytes and that it is
- * allowed.
+ * Reads the length of the header. Checks that this length is allowed, and that the file has as many
+ * bytes.
  */
 static enum weir_status read_length(struct source *source, weir_error *error)
 {
@@ -134,7 +134,10 @@ static enum weir_status find_part(const struct source *source, const struct weir
 	return check_fit(source, &saved, part->var, error);
 }
 
-/* A byte other than 0 and 1 would be undefined behaviour in programs that read it as bool. */
+/*
+ * Checks that the elements of a bool tensor are 0 or 1. To read another byte as bool would be
+ * undefined behaviour.
+ */
 static enum weir_status check_bytes(const struct source *source, const struct weiri_saved_tensor *saved,
                                     const unsigned char *bytes, size_t count, weir_error *error)
 {
@@ -182,7 +185,7 @@ static enum weir_status read_tensor(const struct source *source, const struct we
 
 /* -- all of them ------------------------------------------------------------------------------- */
 
-/* Called without the flag: checks that no tensor of the file is left over. */
+/* Checks that every tensor of the file is wanted. Called unless the caller's flags allow others. */
 static enum weir_status check_others(const struct source *source, const size_t wanted[], size_t count,
                                      weir_error *error)
 {
@@ -206,13 +209,13 @@ struct work {
 	size_t *wanted; /* positions in the header */
 };
 
-/* Reads every wanted tensor. Those read so far are in commit[].value, also on failure. */
+/* Reads every wanted tensor into commit[].value. A failure leaves the values read before there. */
 static enum weir_status read_parts(const struct source *source, const struct weir_checkpoint_part parts[], size_t count,
                                    uint32_t flags, struct work *work, weir_error *error)
 {
 	enum weir_status status = WEIR_OK;
 
-	/* First everything that the header tells, so that no large data is read for nothing. */
+	/* All checks of the header come first, so that no large data is read in vain. */
 	for (size_t i = 0; status == WEIR_OK && i < count; i++)
 		status = find_part(source, &parts[i], i, &work->wanted[i], error);
 	if (status == WEIR_OK && (flags & WEIR_CHECKPOINT_ALLOW_OTHERS) == 0)
@@ -226,7 +229,7 @@ static enum weir_status read_parts(const struct source *source, const struct wei
 	return status;
 }
 
-/* Replaces any version. An attempt fails only if another thread wrote meanwhile. */
+/* Commits the values over any versions. An attempt aborts only if another writer was faster. */
 static enum weir_status publish(struct weir_commit_part commit[], size_t count, const char *file, uint64_t deadline_ns,
                                 weir_error *error)
 {

@@ -53,8 +53,8 @@ static int by_name(const void *a, const void *b)
 }
 
 /*
- * The order of the file: from the largest elements to the smallest, so that all are aligned without
- * gaps; then by name.
+ * The order of the tensors in the file: by the size of their elements, the largest first, so that
+ * all are aligned without gaps; then by name.
  */
 static int by_element(const void *a, const void *b)
 {
@@ -83,12 +83,12 @@ static enum weir_status make_row(const struct weir_checkpoint_tensor *from, size
 	                              .shape = *weir_tensor_shape(tensor)},
 	                    .tensor = tensor};
 	if (row->saved.dtype == NULL)
-		return weiri_fail(error, WEIR_UNIMPLEMENTED, "checkpoint %s: tensor \"%s\" is of %s, which safetensors has not",
+		return weiri_fail(error, WEIR_UNIMPLEMENTED, "checkpoint %s: tensor \"%s\" is of %s, which safetensors lacks",
 		                  file, name.text, weir_dtype_name(weir_tensor_dtype(tensor)));
 	return WEIR_OK;
 }
 
-/* Makes the rows in the order of the file, with offsets. */
+/* Makes the rows, in the order of the file, and sets their offsets. */
 static enum weir_status make_rows(const struct weir_checkpoint_tensor tensors[], size_t count, const char *file,
                                   struct row rows[], weir_error *error)
 {
@@ -111,7 +111,7 @@ static enum weir_status make_rows(const struct weir_checkpoint_tensor tensors[],
 	weiri_sort(rows, count, sizeof(*rows), by_element);
 	for (size_t i = 0; i < count; i++) {
 		rows[i].saved.begin = end;
-		/* At most 1,024 tensors in memory, some of them perhaps views of one: far below 2^64. */
+		/* No overflow: at most 1,024 tensors are in memory, though some may be views of one. */
 		end += weir_tensor_byte_count(rows[i].tensor);
 		rows[i].saved.end = end;
 	}
@@ -203,7 +203,7 @@ struct cut {
 	struct weir_checkpoint_tensor *tensors;
 };
 
-/* Takes all variables at one instant; the caller releases the handles. */
+/* Takes a snapshot of all variables. The caller releases the handles. */
 static enum weir_status take(const struct weir_checkpoint_part parts[], size_t count, struct cut *cut,
                              weir_error *error)
 {

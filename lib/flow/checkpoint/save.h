@@ -8,7 +8,7 @@
 
 #include "checkpoint/disk.h"
 
-/* Checks a call's options, count and path. `allowed` are the flags that it accepts. */
+/* Checks the options, count and path of a call. `allowed` are the flags that the call accepts. */
 enum weir_status weiri_checkpoint_check(const struct weir_checkpoint_options *options, uint32_t allowed,
                                         const void *array, size_t count, const char *path,
                                         struct weir_checkpoint_options *given, weir_error *error);
@@ -18,7 +18,7 @@ static inline const char *weiri_checkpoint_name(const struct weir_checkpoint_par
 	return part->name != NULL || part->var == NULL ? part->name : weir_var_name(part->var);
 }
 
-/* weir_checkpoint_save_tensors() with a given disk. */
+/* As weir_checkpoint_save_tensors(), but with the calls of `disk`. */
 enum weir_status weiri_checkpoint_save_on(const struct weiri_disk *disk, const struct weir_checkpoint_tensor tensors[],
                                           size_t count, const struct weir_checkpoint_options *options, const char *path,
                                           weir_error *error);

@@ -10,10 +10,10 @@
 #include "checkpoint/plain.h"
 #include "checkpoint/save.h"
 
-/* One variable of the store, held by its resource. */
+/* One variable of the store. The reference to the resource keeps it alive. */
 struct entry {
 	weir_resource *resource;
-	char *name; /* in the file; name_size bytes, freed by let_go() */
+	char *name; /* of the tensor in the file; has name_size bytes; let_go() frees it */
 	size_t name_size;
 };
 
@@ -33,7 +33,7 @@ static void let_go(struct gathered *all)
 	weiri_release(&all->allocator, all->entries, all->room * sizeof(*all->entries), alignof(struct entry));
 }
 
-/* Makes room for one more entry. */
+/* Makes room for one more entry. Returns 0 if there is no memory. */
 static int grow(struct gathered *all)
 {
 	size_t room = all->room != 0 ? 2 * all->room : 16;
@@ -52,7 +52,7 @@ static int grow(struct gathered *all)
 	return 1;
 }
 
-/* Takes over the reference, unless there is no memory. */
+/* Adds an entry, which takes over the reference. Returns 0 if there is no memory. */
 static int add(struct gathered *all, weir_resource *resource)
 {
 	const char *container = weir_resource_container(resource), *name = weir_resource_name(resource);
@@ -68,7 +68,7 @@ static int add(struct gathered *all, weir_resource *resource)
 	return 1;
 }
 
-/* Gathers at most one more than a checkpoint can hold: that is enough to be refused. */
+/* Gathers at most one variable more than a checkpoint can hold, which is enough to be refused. */
 static enum weir_status gather(weir_store *store, struct gathered *all)
 {
 	weir_resource *at = NULL, *next;
@@ -87,7 +87,7 @@ static enum weir_status gather(weir_store *store, struct gathered *all)
 	return status == WEIR_OUT_OF_RANGE ? WEIR_OK : status;
 }
 
-/* What is done with the variables. */
+/* What a call does with the variables. */
 struct job {
 	const struct weir_checkpoint_options *options;
 	const char *path;
@@ -120,7 +120,7 @@ static enum weir_status do_with_all(weir_store *store, const struct job *job, ui
 
 	if (store == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "checkpoint: store is NULL");
-	/* Their number is checked later. */
+	/* The count that is passed here is always allowed. The number of variables is checked later. */
 	status = weiri_checkpoint_check(job->options, allowed, store, 1, job->path, &given, error);
 	if (status != WEIR_OK)
 		return status;

@@ -1,9 +1,9 @@
 /*
  * control.c - control edges between existing nodes, and the cycles that they must not close.
  *
- * A node's inputs are older than the node. So neither data edges nor control edges from older to
- * newer nodes can close a cycle. The graph is searched only if it has, or gets, an edge from a
- * newer to an older node.
+ * A node is newer than its inputs, so every data edge leads from an older to a newer node. A cycle
+ * needs an edge from a newer to an older node, and only a control edge can be one. The graph is
+ * searched only if it has, or gets, such an edge.
  */
 #include "graph/node.h"
 
@@ -40,7 +40,10 @@ int weiri_node_map_add_ancestors(struct weiri_node_map *seen)
 	return ok;
 }
 
-/* *answer: 1 if `node` is `ancestor`, or runs after it. Returns 0 if there is no memory. */
+/*
+ * Sets *answer to 1 if `node` is `ancestor` or runs after it, otherwise to 0. Returns 0 if there is
+ * no memory.
+ */
 static int runs_after(weir_node *node, const weir_node *ancestor, int *answer)
 {
 	struct weiri_node_map seen;
@@ -77,7 +80,7 @@ enum weir_status weiri_control_push(weir_graph *graph, weir_node *before, weir_n
 	if (control == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "weir_graph_add_control: no memory");
 	control->before = before;
-	/* No other thread pushes: it fails only if a plan has sealed the list. */
+	/* No other thread pushes, so the push fails only if a plan has sealed the list. */
 	if (!weiri_published_push_after(&after->controls, &control->link, weiri_published_first(&after->controls))) {
 		weiri_release(&graph->allocator, control, sizeof(*control), _Alignof(struct weiri_control));
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
@@ -89,17 +92,17 @@ enum weir_status weiri_control_push(weir_graph *graph, weir_node *before, weir_n
 }
 
 /*
- * A node that runs in a critical section may wait only for nodes of its own body: values from
- * outside exist before the section is entered.
+ * A node that runs in a critical section may wait only for nodes of its own body. Every value that
+ * the body takes from outside must exist before the section is entered.
  */
 static enum weir_status check_section(const weir_node *before, const weir_node *after, weir_error *error)
 {
 	const weir_node *entrance = weiri_section_entrance(after);
 
-	/* Such an edge marks the nodes of a body. */
+	/* An edge from an entrance marks a node of its body. Only weir_op_critical_section adds one. */
 	if ((before->op->traits & WEIRI_OP_ENTERS) != 0 && before != entrance)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
-		                  "weir_graph_add_control: \"%s\" enters a critical section of which \"%s\" is no part",
+		                  "weir_graph_add_control: \"%s\" enters a critical section, and \"%s\" is not part of it",
 		                  before->name, after->name);
 	if (entrance == NULL || before == entrance || weiri_section_entrance(before) == entrance)
 		return WEIR_OK;
@@ -109,7 +112,10 @@ static enum weir_status check_section(const weir_node *before, const weir_node *
 	                  after->name, weir_critical_section_name(weiri_section_of(entrance)), before->name);
 }
 
-/* Where an edge to `after` ends: what runs before a section runs before its entrance. */
+/*
+ * Returns the node at which an edge to `after` ends. A node that must run before a section must run
+ * before its entrance. So an edge from outside to an exit ends at the entrance.
+ */
 static weir_node *end_of_edge(const weir_node *before, weir_node *after)
 {
 	weir_node *entrance = (after->op->traits & WEIRI_OP_LEAVES) != 0 ? weiri_section_entrance(after) : NULL;

@@ -1,9 +1,9 @@
 /*
  * graph.c - the graph, its nodes and their names.
  *
- * Names are hashed to buckets; each is a list that only grows. A node is pushed onto the bucket in
- * which its name was not found, and only if the bucket has not changed since. So no two threads can
- * take the same name. Nodes are freed with the graph.
+ * Names are hashed to buckets, and each bucket is a list that only grows. A thread searches the
+ * bucket for the name of its new node, and pushes the node only if the bucket has not changed since
+ * the search. So no two threads can take the same name. Nodes are freed with the graph.
  */
 #include "graph/node.h"
 
@@ -101,7 +101,7 @@ static struct weiri_published_list *bucket_of(weir_graph *graph, const char *nam
 	return &graph->names[(hash ^ hash >> 16) % WEIRI_GRAPH_BUCKETS];
 }
 
-/* The node of that name between `from` and `until`, or NULL. */
+/* Returns the node of that name in the list from `from` up to, but without, `until`; or NULL. */
 static weir_node *find_between(struct weiri_published *from, const struct weiri_published *until, const char *name,
                                size_t size)
 {
@@ -112,7 +112,7 @@ static weir_node *find_between(struct weiri_published *from, const struct weiri_
 	return NULL;
 }
 
-/* The node whose name is the first `size` bytes, or NULL. */
+/* Returns the node whose name is the first `size` bytes of `name`, or NULL. */
 static weir_node *find(weir_graph *graph, const char *name, size_t size)
 {
 	return find_between(weiri_published_first(bucket_of(graph, name, size)), NULL, name, size);
@@ -147,7 +147,7 @@ enum weir_status weir_graph_find(weir_graph *graph, const char *name, weir_node 
 	return WEIR_OK;
 }
 
-/* 1 and the parts of "NODE:INDEX", else 0. */
+/* Returns 1 and sets the two parts if `name` reads "NODE:INDEX"; otherwise returns 0. */
 static int split(const char *name, size_t *node_size, uint32_t *index)
 {
 	enum { MOST_DIGITS = 9 };
@@ -223,7 +223,7 @@ void weiri_node_describe(weir_error *error, enum weir_status code, const struct 
 enum weir_status weiri_output_check(const weir_graph *graph, weir_output output, const char *what, weir_error *error)
 {
 	if (output.node == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s is no output: its node is NULL", what);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s is not an output: its node is NULL", what);
 	if (output.node->graph != graph)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s, \"%s\", belongs to another graph", what,
 		                  output.node->name);
@@ -269,7 +269,7 @@ static void copy_array(void *to, const void *from, size_t bytes)
 		(void)memcpy(to, from, bytes);
 }
 
-/* Makes a node, complete except for the bytes of its name. */
+/* Makes a node that lacks only the bytes of its name. */
 static weir_node *allocate_node(weir_graph *graph, const struct weiri_node_request *request,
                                 const struct weiri_spec specs[], size_t name_size, char **name)
 {
@@ -304,7 +304,10 @@ static weir_node *allocate_node(weir_graph *graph, const struct weiri_node_reque
 	return node;
 }
 
-/* The id is taken here, after those of the inputs, whose handles the caller has. */
+/*
+ * Takes the node's id, so that it is larger than the ids of the inputs: the caller has handles of
+ * the inputs, which therefore have their ids already.
+ */
 static enum weir_status name_and_publish(weir_graph *graph, weir_node *node, const char *wanted, char *name,
                                          size_t name_size, weir_error *error)
 {

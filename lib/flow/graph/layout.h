@@ -1,8 +1,8 @@
 /*
  * layout.h - several arrays in one allocation.
  *
- * Add the parts, allocate `size` bytes aligned to WEIRI_LAYOUT_ALIGNMENT, and find each part at its
- * offset. After an overflow `size` stays SIZE_MAX, which no allocator grants.
+ * A caller adds the parts, allocates `size` bytes aligned to WEIRI_LAYOUT_ALIGNMENT, and finds each
+ * part at its offset. After an overflow `size` stays SIZE_MAX, so the allocation fails.
  */
 #ifndef WEIRI_LAYOUT_H
 #define WEIRI_LAYOUT_H
@@ -18,7 +18,7 @@ struct weiri_layout {
 	size_t size;
 };
 
-/* The offset of an array of `count` elements. */
+/* Adds an array of `count` elements. Returns its offset. */
 static inline size_t weiri_layout_add(struct weiri_layout *layout, size_t count, size_t element_size)
 {
 	const size_t up = WEIRI_LAYOUT_ALIGNMENT - 1;

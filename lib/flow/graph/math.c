@@ -1,6 +1,6 @@
 /*
- * math.c - the common part of all math ops: building them, and running them with newly allocated
- * outputs.
+ * math.c - the common part of all math ops: builds their nodes, allocates their outputs and runs
+ * them.
  */
 #include "graph/node.h"
 
@@ -42,8 +42,8 @@ static enum weir_status create_outputs(const struct weiri_call *call, const stru
 		char text[WEIRI_SPEC_TEXT_SIZE];
 
 		/*
-		 * If no output is wanted, the op runs only to check its inputs, and writes to the first
-		 * output.
+		 * If no output is wanted, the op runs only to check its inputs. It still gets its first
+		 * output, because it must write somewhere.
 		 */
 		if (!weiri_call_wants(call, i) && (call->wanted != 0 || i != 0))
 			continue;

@@ -45,11 +45,11 @@ struct weir_graph {
 	weir_allocator allocator;
 	struct weiri_serial ids;
 	struct weiri_countdown users; /* the owner, and each session */
-	uint64_t backward_controls;   /* edges to a node that is older; only weir_graph_add_control has it */
+	uint64_t backward_controls;   /* edges to an older node; only one thread at a time adds edges */
 	struct weiri_published_list names[WEIRI_GRAPH_BUCKETS];
 };
 
-/* The builder's description of the node to make. */
+/* What the builder of an op asks for: the node to make. */
 struct weiri_node_request {
 	const struct weiri_op *op;
 	const char *name; /* NULL: generate one */
@@ -71,21 +71,24 @@ enum { WEIRI_NODE_MAX_INPUTS = 1 << 16 };
 enum weir_status weiri_node_build(weir_graph *graph, const struct weiri_node_request *request, weir_node **out,
                                   weir_error *error);
 /*
- * Adds an edge that closes no cycle. WEIR_RESOURCE_EXHAUSTED; WEIR_FAILED_PRECONDITION: `after` has
- * been part of a run.
+ * Adds an edge; the caller has checked that it closes no cycle. Fails with WEIR_RESOURCE_EXHAUSTED,
+ * or with WEIR_FAILED_PRECONDITION if `after` has been part of a run.
  */
 enum weir_status weiri_control_push(weir_graph *graph, weir_node *before, weir_node *after, weir_error *error);
 struct weiri_node_map;
-/* Adds every node after which the nodes in the map run, by data or control. 0: no memory. */
+/*
+ * Adds every node from which a data edge or control edge leads to a node in the map, and all
+ * ancestors of these. Returns 0 if there is no memory.
+ */
 int weiri_node_map_add_ancestors(struct weiri_node_map *seen);
-/* As weiri_fail, with a message `op "name": message`; name NULL: without one. */
+/* As weiri_fail, with the message `op "name": message`; without the name if `name` is NULL. */
 #define weiri_node_fail(error, code, ...) (weiri_node_describe((error), (code), __VA_ARGS__), (enum weir_status)(code))
 void weiri_node_describe(weir_error *error, enum weir_status code, const struct weiri_op *op, const char *name,
                          const char *format, ...) WEIR_PRINTF(5, 6);
 
 /* As weir_graph_find_output(), with a message that does not name the call. */
 enum weir_status weiri_graph_output(weir_graph *graph, const char *name, weir_output *out, weir_error *error);
-/* WEIR_OK if `output` belongs to `graph`; `what` names it in the message. */
+/* Returns WEIR_OK if `output` belongs to `graph`. `what` names the output in the message. */
 enum weir_status weiri_output_check(const weir_graph *graph, weir_output output, const char *what, weir_error *error);
 static inline const struct weiri_spec *weiri_output_spec(weir_output output)
 {

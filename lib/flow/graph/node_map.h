@@ -1,5 +1,6 @@
 /*
- * node_map.h - numbers nodes in the order in which they are first seen. One thread at a time.
+ * node_map.h - numbers nodes in the order in which they are added. Only one thread may use a map at
+ * a time.
  */
 #ifndef WEIRI_NODE_MAP_H
 #define WEIRI_NODE_MAP_H
@@ -20,8 +21,8 @@ struct weiri_node_map {
 void weiri_node_map_init(struct weiri_node_map *map, const weir_allocator *allocator);
 void weiri_node_map_fini(struct weiri_node_map *map);
 /*
- * Adds the node unless the map has it. Returns 1, or 0 if there is no memory (the map does not
- * change).
+ * Adds the node unless the map has it already. Returns 1; or 0 if there is no memory, and then the
+ * map has not changed.
  */
 int weiri_node_map_add(struct weiri_node_map *map, weir_node *node);
 /* Sets *number and returns 1, or returns 0 if the map lacks the node. */

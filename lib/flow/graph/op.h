@@ -1,8 +1,9 @@
 /*
- * op.h - what an operation is: how its outputs are inferred, and how it runs.
+ * op.h - what an op is: how its outputs are inferred, and how it runs.
  *
- * Each op is one static struct weiri_op, next to its builder. A math op has infer and compute, and
- * weiri_math_run allocates its outputs. Other ops have run; those that wait have start.
+ * Each op is one static struct weiri_op, next to its builder. A math op has `infer` and `compute`,
+ * and weiri_math_run allocates its outputs. An op that waits has `start`. Every other op has a
+ * `run` of its own.
  */
 #ifndef WEIRI_OP_H
 #define WEIRI_OP_H
@@ -21,12 +22,12 @@ enum weiri_op_traits {
 	WEIRI_OP_HEAVY = 16,      /* worth a worker of its own when there is other work */
 	WEIRI_OP_BORROWS_ALL_BUT_LAST =
 		32, /* all outputs except the last belong to a handle or an input, so the step does not release them */
-	WEIRI_OP_BORROWS = 64, /* the same of all outputs */
-	WEIRI_OP_ENTERS = 128, /* enters a critical section; each plan that has it has its exit; its output cannot be fed */
-	WEIRI_OP_LEAVES = 256  /* the exit: it also runs in steps that stop, with NULL for missing inputs */
+	WEIRI_OP_BORROWS = 64, /* as above, and the last output too */
+	WEIRI_OP_ENTERS = 128, /* enters a critical section; a plan with this op has its exit; its output cannot be fed */
+	WEIRI_OP_LEAVES = 256  /* the exit: also runs in a step that stops, with NULL for missing inputs */
 };
 
-/* One run of one node. The step owns everything. */
+/* One run of one node. The step owns all that the members point to. */
 struct weiri_call {
 	const weir_node *node;
 	weir_tensor *const *inputs;
@@ -36,7 +37,7 @@ struct weiri_call {
 	const weir_allocator *allocator;
 	weir_cancel *token; /* NULL in a step that neither waits nor runs user code */
 	uint64_t deadline_ns;
-	weir_error *error; /* to be filled on failure, without the node's name */
+	weir_error *error; /* the op fills it on failure, without the node's name */
 };
 
 static inline int weiri_call_wants(const struct weiri_call *call, uint32_t output)
@@ -45,19 +46,20 @@ static inline int weiri_call_wants(const struct weiri_call *call, uint32_t outpu
 }
 
 /*
- * Computes the outputs' specs from the inputs' specs. It gets partial specs when the node is built,
- * and those of actual tensors when the node runs.
+ * Computes the outputs' specs from the inputs' specs. When the node is built the inputs' specs may
+ * be partial; when the node runs they are those of actual tensors.
  */
 typedef enum weir_status weiri_infer_fn(const void *attribute, const struct weiri_spec inputs[],
                                         struct weiri_spec outputs[], weir_error *error);
 /*
- * Fills data[i], the bytes of output i; NULL: the output is not wanted. The inputs have passed
- * infer.
+ * Fills data[i], the bytes of output i. If data[i] is NULL, the output is not wanted. `infer` has
+ * accepted the inputs.
  */
 typedef enum weir_status weiri_compute_fn(const struct weiri_call *call, void *const data[]);
 typedef enum weir_status weiri_run_fn(const struct weiri_call *call);
 /*
- * Starts the asynchronous operation; done(context, ...) is called exactly once unless this fails.
+ * Starts the asynchronous operation. If this succeeds, done(context, ...) is called exactly once;
+ * if it fails, never.
  */
 typedef enum weir_status weiri_start_fn(const struct weiri_call *call, weir_tensor_queue_done_fn *done, void *context,
                                         weir_pending **operation);
@@ -68,9 +70,9 @@ struct weiri_resource {
 	const void *object;
 	const char *kind, *name;
 };
-/* The i-th object of the node. 0: there are no more. */
+/* Sets *resource to the i-th object of the node. Returns 0 if the node has no more than i. */
 typedef int weiri_touches_fn(const weir_node *node, size_t i, struct weiri_resource *resource);
-/* The name of the queue, or of another object, that the node waits for. */
+/* Returns the name of the queue, or of another object, for which the node waits. */
 typedef const char *weiri_resource_fn(const void *attribute);
 
 struct weiri_op {
@@ -96,16 +98,16 @@ enum weir_status weiri_math_build(weir_graph *graph, const struct weiri_op *op, 
                                   const weir_output inputs[], size_t input_count, const void *attribute,
                                   size_t attribute_size, size_t output_count, weir_output *first, weir_error *error);
 
-/* WEIR_OK if the dtype is i32, i64, f32 or f64, else WEIR_UNIMPLEMENTED. */
+/* Returns WEIR_OK if the dtype is i32, i64, f32 or f64, otherwise WEIR_UNIMPLEMENTED. */
 enum weir_status weiri_numeric_check(enum weir_dtype dtype, weir_error *error);
-/* The same for f32 and f64. */
+/* Returns WEIR_OK if the dtype is f32 or f64, otherwise WEIR_UNIMPLEMENTED. */
 enum weir_status weiri_float_check(enum weir_dtype dtype, weir_error *error);
 
 /* Makes an i64 tensor [count], or a scalar if count is 0, from `values`. */
 enum weir_status weiri_i64_tensor(const uint64_t values[], size_t count, const weir_allocator *allocator,
                                   weir_tensor **out, weir_error *error);
 
-/* 1 while a user kernel runs on this thread, else 0. */
+/* Returns 1 while a user kernel runs on this thread, otherwise 0. */
 int weiri_inside_kernel(void);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * op_arithmetic.c - add, sub, mul, square: element by element, the smaller operand repeated.
  *
- * Two shapes fit if they are equal, or if one is a scalar or equals the last dims of the other. So
- * the smaller operand is always repeated for `rows` rows, and each row is one loop over contiguous
- * elements.
+ * Two shapes fit if they are equal, if one is a scalar, or if one equals the last dims of the
+ * other. So the smaller operand is repeated as a whole, once for each of `rows` rows, and each row
+ * is one loop over contiguous elements.
  */
 #include "graph/node.h"
 
@@ -13,9 +13,9 @@
 enum arithmetic { ADD, SUB, MUL };
 
 /*
- * Operand strides are 0 (a scalar) or 1. The strides and the operation are constants at the calls
- * below, and everything is inlined. So each case becomes a loop of its own, which the compiler
- * vectorizes.
+ * `as` and `bs` are the operands' strides: 0 (a scalar) or 1. Each call below passes constants for
+ * the strides and the operation, and is inlined. So each case becomes a loop of its own, which the
+ * compiler vectorizes.
  */
 static WEIRI_ALWAYS_INLINE void f32_loop(enum arithmetic op, const float *a, size_t as, const float *b, size_t bs,
                                          float *out, size_t n)
@@ -31,7 +31,7 @@ static WEIRI_ALWAYS_INLINE void f64_loop(enum arithmetic op, const double *a, si
 		out[i] = op == ADD ? a[i * as] + b[i * bs] : op == SUB ? a[i * as] - b[i * bs] : a[i * as] * b[i * bs];
 }
 
-/* Unsigned arithmetic, because integers wrap. */
+/* The arithmetic is unsigned, so that integers wrap. */
 static WEIRI_ALWAYS_INLINE void i32_loop(enum arithmetic op, const uint32_t *a, size_t as, const uint32_t *b, size_t bs,
                                          uint32_t *out, size_t n)
 {
@@ -102,8 +102,8 @@ static enum weir_status compute_binary(const struct weiri_call *call, void *cons
 }
 
 /*
- * Compares the last dims of `longer` with all dims of `shorter`. What is known of either is stored
- * in `longer`.
+ * Compares the last dims of `longer` with all dims of `shorter`. A dim that is known in only one of
+ * them is stored in `longer`. Returns 1 if the dims may be equal.
  */
 static int merge_suffix(weir_shape *longer, const weir_shape *shorter)
 {

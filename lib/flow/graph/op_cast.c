@@ -1,8 +1,8 @@
 /*
  * op_cast.c - converting values to another dtype.
  *
- * An element is loaded into the wider of two kinds, int64 or double, and stored from there: 8 loads
- * and 8 stores instead of 64 loops. The conversion saturates, so every input has a defined result.
+ * An element is loaded as an int64 or a double, and stored from there. So there are 8 loads and 8
+ * stores, instead of 64 loops. The conversion saturates, so every input has a defined result.
  */
 #include "graph/node.h"
 
@@ -50,7 +50,7 @@ static double as_double(struct number number)
 	return number.is_float ? number.f : (double)number.i;
 }
 
-/* Rounds towards zero, into [low, high]; NaN becomes 0. */
+/* Rounds towards zero and limits the result to [low, high]. NaN becomes 0. */
 static int64_t as_integer(struct number number, int64_t low, int64_t high)
 {
 	if (number.is_float) {
@@ -105,7 +105,7 @@ static enum weir_status infer(const void *attribute, const struct weiri_spec inp
 	const enum weir_dtype to = *(const enum weir_dtype *)attribute;
 
 	if (weir_dtype_size(to) == 0)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%d is no dtype", (int)to);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%d is not a dtype", (int)to);
 	if (!castable(to) || !castable(inputs[0].dtype))
 		return weiri_fail(error, WEIR_UNIMPLEMENTED, "there is no cast from %s to %s", weir_dtype_name(inputs[0].dtype),
 		                  weir_dtype_name(to));

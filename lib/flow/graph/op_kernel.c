@@ -14,8 +14,8 @@ struct kernel {
 };
 
 /*
- * How many kernels are on this thread's stack: a kernel may run a session, and while it helps that
- * session it may run another kernel.
+ * The number of kernels on this thread's stack. It may be above 1: a kernel may run a session, and
+ * a thread that helps a session may run another kernel.
  */
 static WEIRI_TLS int kernel_depth;
 
@@ -69,7 +69,7 @@ static enum weir_status check_types(const char *name, const struct weir_output_t
 {
 	for (size_t i = 0; i < count; i++) {
 		if (weir_dtype_size(types[i].dtype) == 0)
-			return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, &kernel_op, name, "output %zu: %d is no dtype", i,
+			return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, &kernel_op, name, "output %zu: %d is not a dtype", i,
 			                       (int)types[i].dtype);
 		if (types[i].shape != NULL && !weiri_partial_shape_ok(types[i].shape))
 			return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, &kernel_op, name, "output %zu: rank %u is above %d", i,

@@ -2,11 +2,11 @@
  * op_matmul.c - the matrix product, by CBLAS if Weir is built with it and the product is large
  * enough, otherwise by plain loops.
  *
- * Small products use the loops even with CBLAS: a call of CBLAS costs about a microsecond and may
- * take a lock inside. Only one thread at a time calls CBLAS. OpenBLAS built for one thread
- * (Debian's libopenblas0-serial) shares its buffers between callers without a lock, and two
- * concurrent calls compute wrong products. A thread that finds CBLAS in use takes the loops, so no
- * thread waits.
+ * Small products use the loops even with CBLAS, because a call of CBLAS costs about a microsecond
+ * and may take a lock inside. Only one thread at a time calls CBLAS. The reason: an OpenBLAS built
+ * for one thread (Debian's libopenblas0-serial) shares its buffers between callers without a lock,
+ * so two concurrent calls compute wrong products. A thread that finds CBLAS in use takes the loops,
+ * so no thread waits.
  */
 #include "graph/node.h"
 
@@ -26,7 +26,7 @@ struct product {
 	size_t a_row, a_column, b_row, b_column;
 };
 
-/* Below this number of multiplications the loops are used. */
+/* A product with fewer multiplications than this uses the loops. */
 enum { CBLAS_WORTH = 8 * 1024 };
 
 static void f32_product(const struct product *p, const float *restrict a, const float *restrict b, float *restrict out)
@@ -71,10 +71,13 @@ static void f64_product(const struct product *p, const double *restrict a, const
 }
 
 #ifdef WEIR_HAVE_CBLAS
-/* One for the whole process, as are CBLAS's buffers. */
+/* One token serves the whole process, because CBLAS's buffers do. */
 static struct weiri_try_token cblas_token;
 
-/* 0 if the product is too small or too large for CBLAS, or another thread is using it. */
+/*
+ * Returns 1 if CBLAS computed the product. Returns 0 if the product is too small or too large for
+ * CBLAS, or if another thread is using CBLAS.
+ */
 static int cblas_product(const struct product *p, enum weir_dtype dtype, const void *a, const void *b, void *out)
 {
 	const enum CBLAS_TRANSPOSE ta = p->transpose_a ? CblasTrans : CblasNoTrans;
@@ -134,8 +137,8 @@ static enum weir_status compute(const struct weiri_call *call, void *const data[
 }
 
 /*
- * The dims of a matrix after its transposition; both are -1 if the rank is not known. Returns 0 if
- * the rank is known and not 2.
+ * Sets dims[] to the dims of a matrix after its transposition, or to -1 if the rank is not known.
+ * Returns 0 if the rank is known and not 2.
  */
 static int matrix_dims(const struct weiri_spec *spec, int transposed, int64_t dims[2])
 {

@@ -1,9 +1,9 @@
 /*
- * op_queue.c - tensor queues as nodes: one queue, or one of a list from which a scalar chooses in
- * each step.
+ * op_queue.c - nodes on tensor queues. A node uses one queue; or it has a list of queues, and a
+ * scalar chooses one of them in each step.
  *
- * The queue starts and completes the operations of nodes that wait (session/wait.c turns a completion
- * into the rest of the step). So a full or empty queue holds no thread. With a list, input 0 is the
+ * A node that waits starts an asynchronous operation of the queue, and session/wait.c continues the
+ * step when that completes. So a full or empty queue holds no thread. With a list, input 0 is the
  * index, and the outputs' specs contain what all queues of the list have in common.
  */
 #include <stddef.h>
@@ -17,7 +17,7 @@
 struct queue_use {
 	weir_tensor_queue *queue;
 	const weir_tensor_queue_list *list; /* instead of a queue */
-	/* Of a close only; the other nodes have no memory for it. */
+	/* Only the attribute of a close has these members; that of other nodes ends before them. */
 	enum weir_close_mode mode;
 	weir_error cause;
 };
@@ -83,13 +83,13 @@ static int integer_scalar(const struct weiri_spec *spec)
 	return (spec->dtype == WEIR_I32 || spec->dtype == WEIR_I64) && (!spec->ranked || spec->shape.rank == 0);
 }
 
-/* 1 if `what` is, or may be, an integer. */
+/* Returns WEIR_OK if `output`, which messages call `what`, is or may be an integer scalar. */
 static enum weir_status check_integer(const weir_graph *graph, const struct weiri_op *op, const char *name,
                                       const char *what, weir_output output, weir_error *error)
 {
 	char text[WEIRI_SPEC_TEXT_SIZE];
 
-	/* The build itself reports an output that is not one. */
+	/* weiri_node_build() reports an `output` that is not one of this graph. */
 	if (graph == NULL || weiri_output_check(graph, output, what, NULL) != WEIR_OK ||
 	    integer_scalar(weiri_output_spec(output)))
 		return WEIR_OK;
@@ -97,7 +97,7 @@ static enum weir_status check_integer(const weir_graph *graph, const struct weir
 	                       weiri_spec_text(weiri_output_spec(output), text));
 }
 
-/* inputs: those after the index. node may be NULL. */
+/* `inputs` are the inputs after the index. `node` may be NULL. */
 static enum weir_status build(weir_graph *graph, const struct weiri_op *op, const char *name,
                               const struct target *target, const weir_output inputs[], size_t input_count,
                               const struct weiri_spec specs[], size_t output_count, weir_node **node, weir_error *error)
@@ -131,7 +131,7 @@ static enum weir_status build(weir_graph *graph, const struct weiri_op *op, cons
 	return status;
 }
 
-/* The tuple's length, which every call of a queue must state. */
+/* Checks `count`, the tuple's length, which the caller of every op on a tuple must state. */
 static enum weir_status check_count(const struct weiri_op *op, const char *name, const struct target *target,
                                     const void *array, const char *what, size_t count, weir_error *error)
 {
@@ -146,14 +146,14 @@ static enum weir_status check_count(const struct weiri_op *op, const char *name,
 	return WEIR_OK;
 }
 
-/* The spec of an item's component; with `batched`, of rows of it. */
+/* Returns the spec of a component of one item; or, if `batched`, of a batch of items. */
 static struct weiri_spec component_spec(const struct weiri_component *component, int batched)
 {
 	struct weiri_spec spec = weiri_spec_of(component->dtype, component->has_shape ? &component->shape : NULL);
 
 	if (!batched || !spec.ranked)
 		return spec;
-	/* The queue has ensured that there is one more dimension. */
+	/* A shape has room for one more dim: the queue was created only with ranks that leave it. */
 	spec.shape.rank++;
 	spec.shape.dims[0] = -1;
 	(void)memcpy(&spec.shape.dims[1], component->shape.dims, component->shape.rank * sizeof(int64_t));
@@ -176,7 +176,7 @@ static enum weir_status read_integer(const struct weiri_call *call, const weir_t
 	return WEIR_OK;
 }
 
-/* The queue that this step uses, and the inputs after the index. */
+/* Sets *queue to the queue that this step uses, and *inputs to the inputs after the index. */
 static enum weir_status choose(const struct weiri_call *call, weir_tensor_queue **queue, weir_tensor *const **inputs)
 {
 	const struct queue_use *use = call->node->attribute;
@@ -234,7 +234,7 @@ static enum weir_status check_tuple(const weir_graph *graph, const struct weiri_
 		char text_expected[WEIRI_SPEC_TEXT_SIZE];
 		char text_got[WEIRI_SPEC_TEXT_SIZE];
 
-		/* The build itself reports an output that is not one. */
+		/* weiri_node_build() reports an output that is not one of this graph. */
 		if (weiri_output_check(graph, tuple[i], "input", NULL) != WEIR_OK)
 			return WEIR_OK;
 		if (!weiri_spec_compatible(&expected, weiri_output_spec(tuple[i])))
@@ -308,7 +308,7 @@ static enum weir_status start_batch(const struct weiri_call *call, enum weir_que
 	if (status != WEIR_OK)
 		return status;
 	if (count < 0)
-		return weiri_fail(call->error, WEIR_INVALID_ARGUMENT, "a batch of %lld is asked for, must be at least 0",
+		return weiri_fail(call->error, WEIR_INVALID_ARGUMENT, "the batch size is %lld, must be at least 0",
 		                  (long long)count);
 	return weir_tensor_queue_start_dequeue_many(queue, kind, (size_t)count, done, context, operation, call->error);
 }
@@ -338,7 +338,10 @@ static const struct weiri_op dequeue_up_to_op = {.name = "dequeue_up_to",
                                                  .resource = resource,
                                                  .touches = touches};
 
-/* With a list, the chosen queue reports this when the node runs. */
+/*
+ * Checks that the queue can make batches, and that n may be an integer. With a list, only the run
+ * of the node knows the queue, which then reports that it cannot.
+ */
 static enum weir_status check_batch(const weir_graph *graph, const struct weiri_op *op, const char *name,
                                     const struct target *target, weir_output n, weir_error *error)
 {
@@ -349,7 +352,7 @@ static enum weir_status check_batch(const weir_graph *graph, const struct weiri_
 	return check_integer(graph, op, name, "n", n, error);
 }
 
-/* n NULL: one tuple. */
+/* If n is NULL, the node dequeues one tuple. */
 static enum weir_status build_dequeue(weir_graph *graph, const struct weiri_op *op, const char *name,
                                       struct target target, const weir_output *n, weir_output outs[], size_t count,
                                       weir_node **node, weir_error *error)
@@ -466,7 +469,7 @@ enum weir_status weir_op_queue_close(weir_graph *graph, const char *name, weir_t
 	if (queue == NULL)
 		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, &close_op, name, "queue is NULL");
 	if (mode != WEIR_CLOSE_DRAIN && mode != WEIR_CLOSE_CANCEL)
-		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, &close_op, name, "%d is no close mode", (int)mode);
+		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, &close_op, name, "%d is not a close mode", (int)mode);
 	target.use.mode = mode;
 	if (cause != NULL)
 		target.use.cause = weiri_error_kept(cause);

@@ -1,8 +1,8 @@
 /*
  * op_reduce.c - sums, means and argmax: ops that remove an axis.
  *
- * A tensor is treated as [outer, axis, inner]; to reduce all axes, outer = inner = 1. Columns are
- * summed in blocks, so that memory is read in order and f32 can be summed in double without a large
+ * A tensor is treated as [outer, axis, inner]. To reduce all axes, outer and inner are 1. Columns
+ * are summed in blocks: so memory is read in order, and f32 is summed in double without a large
  * buffer.
  */
 #include "graph/node.h"
@@ -40,7 +40,7 @@ static struct extent extent_of(const weir_shape *shape, int axis)
 	return e;
 }
 
-/* Adds `rows` rows of `width` elements, `stride` apart, to sums. */
+/* Adds `rows` rows of `width` elements to `sums`. The rows begin `stride` elements apart. */
 static void f32_sum(const float *x, size_t rows, size_t stride, size_t width, double sums[])
 {
 	for (size_t r = 0; r < rows; r++) {
@@ -177,7 +177,7 @@ static enum weir_status build_reduction(weir_graph *graph, const char *name, int
 	                        1, out, error);
 }
 
-/* An axis that no tensor can have maps to one that no tensor can have. */
+/* Converts an axis to int. An axis that no tensor can have becomes WEIR_MAX_RANK, also refused. */
 static int as_axis(uint32_t axis)
 {
 	return axis < WEIR_MAX_RANK ? (int)axis : WEIR_MAX_RANK;
@@ -208,8 +208,8 @@ enum weir_status weir_op_reduce_mean_axis(weir_graph *graph, const char *name, w
 }
 
 /*
- * The first of the largest elements. NaN counts as larger than any number, so that it is not
- * hidden.
+ * Returns the index of the first of the largest elements. NaN counts as larger than any number, so
+ * that the result shows it.
  */
 static int64_t f32_argmax(const float *x, size_t n)
 {

@@ -2,20 +2,20 @@
  * op_section.c - nodes that run in a critical section.
  *
  * The body of a section is a set of existing nodes. Two nodes are added around it. The entrance
- * waits as a dequeue does (wait.c), so that it holds no thread. The exit leaves the section, and
- * passes on the results of the body. Edges:
+ * enters the section; it waits as a dequeue does (wait.c), so it holds no thread. The exit leaves
+ * the section and passes on the results of the body. Edges:
  *
  *     inputs of the body from outside -> entrance -> each node of the body -> exit
  *
  * Invariants
- *   B1  a plan that has a node of a body has its entrance, by a control edge; a plan that has an
- *       entrance has its exit (plan.c), and so the whole body
+ *   B1  a plan that has a node of a body has the entrance of that body, by a control edge. A plan
+ *       that has an entrance has its exit (plan.c), and so the whole body
  *   B2  in a step that entered, the exit runs once, after each node of the body has ended or was
  *       skipped, even if the step fails or stops (execute.c). The entrance's output, which cannot
- *       be fed, tells that the step has entered; it says nothing else
- *   B3  no body waits for a node that waits for the body's section. Inputs from outside exist
- *       before the entrance, no node is in two bodies, and control.c refuses later edges into a
- *       body. Nor does a step that is inside wait for another section
+ *       be fed, tells the exit that the step has entered, and nothing else
+ *   B3  no body waits for a node that waits for the body's section: all inputs from outside exist
+ *       before the entrance runs, no node is in two bodies, and control.c refuses later edges into
+ *       a body. A step that is inside a section waits for no other section
  */
 #include "graph/section.h"
 
@@ -32,10 +32,10 @@ enum { ENTERED = 0, LONGEST_NAME = 256 };
 
 struct entrance {
 	weir_critical_section *section;
-	weir_tensor *output; /* of each step that has entered, which borrows it */
+	weir_tensor *output; /* every step that has entered borrows it as the entrance's output */
 	uint32_t flags;
 	struct weiri_published_list left_by; /* the exit, once there is one */
-	struct weiri_published link;         /* in it */
+	struct weiri_published link;         /* in left_by */
 	weir_node *exit;
 };
 
@@ -44,7 +44,7 @@ static struct entrance *entrance_of(const weir_node *node)
 	return node->attribute;
 }
 
-/* -- what others see --------------------------------------------------------------------------- */
+/* -- what other files use ---------------------------------------------------------------------- */
 
 static const struct weiri_control *control_of(struct weiri_published *link)
 {
@@ -115,7 +115,7 @@ static enum weir_status start_enter(const struct weiri_call *call, weir_tensor_q
 	return status;
 }
 
-/* Runs also in a step that stops; then results of the body may be missing. */
+/* The exit also runs in a step that stops. Then results of the body may be missing. */
 static enum weir_status run_leave(const struct weiri_call *call)
 {
 	if (call->inputs[ENTERED] != NULL) /* B2 */
@@ -151,14 +151,14 @@ struct building {
 	const char *name;
 	weir_critical_section *section;
 	uint32_t flags;
-	struct weiri_node_map body; /* the nodes of it */
+	struct weiri_node_map body; /* the nodes of the body */
 	/*
-	 * The nodes that must end before the body, and all nodes after which those run; first the ends
-	 * of control edges.
+	 * The nodes outside that must end before the body, and all ancestors of these. First come the
+	 * control_count nodes from which a control edge leads into the body.
 	 */
 	struct weiri_node_map outside;
 	size_t control_count;
-	weir_output *taken; /* from outside; one may occur twice */
+	weir_output *taken; /* the outputs that the body takes from outside; one may occur twice */
 	size_t taken_count, taken_room;
 	weir_node *entrance, *exit;
 	weir_error *error;
@@ -191,11 +191,12 @@ static enum weir_status check_node(struct building *b, weir_node *node, size_t i
 	entrance = (node->op->traits & WEIRI_OP_ENTERS) != 0 ? node : weiri_section_entrance(node);
 	if (entrance != NULL && weiri_section_of(entrance) == b->section)
 		return refuse(b, WEIR_INVALID_ARGUMENT,
-		              "\"%s\" is of critical section \"%s\" already: it would wait for itself", node->name,
+		              "\"%s\" already belongs to critical section \"%s\": it would wait for itself", node->name,
 		              weir_critical_section_name(b->section));
 	if (entrance != NULL)
-		return refuse(b, WEIR_INVALID_ARGUMENT, "\"%s\" is of critical section \"%s\": sections do not nest in a graph",
-		              node->name, weir_critical_section_name(weiri_section_of(entrance)));
+		return refuse(b, WEIR_INVALID_ARGUMENT,
+		              "\"%s\" belongs to critical section \"%s\": sections do not nest in a graph", node->name,
+		              weir_critical_section_name(weiri_section_of(entrance)));
 	if (weiri_published_sealed(&node->controls))
 		return refuse(b, WEIR_FAILED_PRECONDITION, "\"%s\" has already been part of a run", node->name);
 	return weiri_node_map_add(&b->body, node) ? WEIR_OK : no_memory(b);
@@ -215,7 +216,7 @@ static enum weir_status take_body(struct building *b, weir_node *const body[], s
 	return status;
 }
 
-/* Nodes outside the body that must end before a node of the body. */
+/* Finds the nodes outside from which control edges lead into the body. Returns 0 without memory. */
 static int find_controls(struct building *b)
 {
 	int ok = 1;
@@ -231,13 +232,16 @@ static int find_controls(struct building *b)
 	return ok;
 }
 
-/* Room for at least one: an allocation of size 0 is not possible. */
+/* The room is for at least one output, because an allocation of size 0 is not possible. */
 static size_t taken_size(const struct building *b)
 {
 	return (b->taken_room + 1) * sizeof(weir_output);
 }
 
-/* Values from outside, and the nodes that they come from. */
+/*
+ * Finds the outputs that the body takes from outside, and the nodes to which they belong. Returns 0
+ * if there is no memory.
+ */
 static int find_taken(struct building *b)
 {
 	int ok = 1;
@@ -258,7 +262,7 @@ static int find_taken(struct building *b)
 	return ok;
 }
 
-/* B3: no node outside that precedes the body may need the body. */
+/* Checks B3: a node outside that must end before the body must not run after a node of the body. */
 static enum weir_status check_outside(struct building *b)
 {
 	if (!find_controls(b) || !find_taken(b) || !weiri_node_map_add_ancestors(&b->outside))
@@ -268,7 +272,7 @@ static enum weir_status check_outside(struct building *b)
 
 		if (weiri_node_map_find(&b->outside, b->body.nodes[n], &number))
 			return refuse(b, WEIR_INVALID_ARGUMENT,
-			              "what the body takes from outside runs after \"%s\", which is inside of it",
+			              "a node outside that must end before the body runs after \"%s\", which is inside",
 			              b->body.nodes[n]->name);
 	}
 	return WEIR_OK;
@@ -281,7 +285,7 @@ static enum weir_status check_results(const struct building *b, const weir_outpu
 		return refuse(b, WEIR_INVALID_ARGUMENT, "%s is NULL", results == NULL ? "results" : "outs");
 	for (size_t i = 0; i < count; i++) {
 		if (weiri_output_check(b->graph, results[i], "a result", NULL) != WEIR_OK || !in_body(b, results[i].node))
-			return refuse(b, WEIR_INVALID_ARGUMENT, "result %zu is no output of the body", i);
+			return refuse(b, WEIR_INVALID_ARGUMENT, "result %zu is not an output of the body", i);
 	}
 	return WEIR_OK;
 }
@@ -306,7 +310,10 @@ static int body_touches(const weir_node *exit, const void *object)
 	return 0;
 }
 
-/* Between this body and the body of the other entrance. */
+/*
+ * Checks that this body and the body of the other entrance use no resource in common, unless both
+ * sections share resources or are the same section.
+ */
 static enum weir_status check_claim(const struct building *b, const weir_node *entrance)
 {
 	const struct entrance *other = entrance_of(entrance);
@@ -320,8 +327,8 @@ static enum weir_status check_claim(const struct building *b, const weir_node *e
 			if (body_touches(other->exit, mine.object))
 				return refuse(
 					b, WEIR_INVALID_ARGUMENT,
-					"%s \"%s\" is used in critical section \"%s\" too (by \"%s\"), and one of both wants it for "
-					"itself",
+					"%s \"%s\" is also used in critical section \"%s\" (by \"%s\"), and at least one of the two does "
+					"not share its resources",
 					mine.kind, mine.name, weir_critical_section_name(other->section), other->exit->name);
 		}
 	}
@@ -403,9 +410,10 @@ static enum weir_status build_exit(struct building *b, const weir_output results
 }
 
 /*
- * Only the last of these edges lead to existing nodes, so an earlier failure leaves those nodes as
- * they were. A failure at these last edges leaves an entrance without an exit, so that no plan can
- * have a part of the body inside and a part outside (B1).
+ * Adds the control edges. Only those of the last loop lead to existing nodes, so an earlier failure
+ * leaves these nodes as they were. A failure in the last loop leaves an entrance without an exit.
+ * No plan can contain such an entrance, so no plan has a part of the body inside and a part outside
+ * (B1).
  */
 static enum weir_status tie(struct building *b)
 {
@@ -422,7 +430,7 @@ static enum weir_status tie(struct building *b)
 		return status;
 	entrance->exit = b->exit;
 	if (!weiri_published_push_after(&entrance->left_by, &entrance->link, NULL))
-		return refuse(b, WEIR_FAILED_PRECONDITION, "a run came before it was built");
+		return refuse(b, WEIR_FAILED_PRECONDITION, "a run used its entrance before it was built");
 	return WEIR_OK;
 }
 

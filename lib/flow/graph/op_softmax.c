@@ -1,9 +1,9 @@
 /*
  * op_softmax.c - softmax cross-entropy with its gradient.
  *
- * Each row is computed in double. The largest logit is subtracted first, so that no exponential
- * overflows. The loss is the logarithm of the sum minus the label's own term, so no probability of
- * zero is a divisor or the argument of a logarithm.
+ * Each row is computed in double. The largest logit is subtracted from all first, so that no
+ * exponential overflows. The loss is the logarithm of the sum of the exponentials, minus the
+ * label's logit. So a probability of zero is never a divisor or the argument of a logarithm.
  */
 #include "graph/node.h"
 
@@ -34,7 +34,7 @@ static int64_t label_at(const weir_tensor *labels, size_t row)
 	return weir_tensor_dtype(labels) == WEIR_I32 ? ((const int32_t *)data)[row] : ((const int64_t *)data)[row];
 }
 
-/* Computes the row that begins at `at`. loss or gradient may be NULL. */
+/* Computes the row that begins at element `at`. `loss` or `gradient` may be NULL: not wanted. */
 static void compute_row(enum weir_dtype dtype, const void *logits, size_t at, size_t classes, size_t row, size_t label,
                         void *loss, void *gradient)
 {

@@ -40,7 +40,7 @@ enum weir_status weir_op_placeholder(weir_graph *graph, const char *name, enum w
 	if (out == NULL)
 		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, &placeholder_op, name, "out is NULL");
 	if (weir_dtype_size(dtype) == 0)
-		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, &placeholder_op, name, "%d is no dtype", (int)dtype);
+		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, &placeholder_op, name, "%d is not a dtype", (int)dtype);
 	if (shape != NULL && !weiri_partial_shape_ok(shape))
 		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, &placeholder_op, name, "rank %u is above %d", shape->rank,
 		                       WEIR_MAX_RANK);

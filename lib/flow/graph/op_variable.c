@@ -1,9 +1,9 @@
 /*
  * op_variable.c - reading and writing variables: one at a time, or many at one instant.
  *
- * A value that was read stays in its handle, which the step releases at its end; the value itself
- * needs no reference. Outputs that hold version numbers are allocated before the write, so that a
- * write that took effect is never reported as out of memory.
+ * A read keeps its handle, which the step releases at its end, so the value that was read needs no
+ * reference of its own. Outputs for version numbers are allocated before the write. So a write that
+ * took effect is never reported as out of memory.
  */
 #include "graph/node.h"
 
@@ -17,7 +17,7 @@ enum { VALUE = 0, VERSION = 1, FEW_PARTS = 16 };
 /* The attribute of a node on one variable. */
 struct use {
 	weir_var *var;
-	enum weir_scatter how; /* of a scatter */
+	enum weir_scatter how; /* only for a scatter */
 };
 
 static weir_var *var_of(const weir_node *node)
@@ -41,7 +41,7 @@ static int touches_one(const weir_node *node, size_t i, struct weiri_resource *r
 	return i == 0 && describe_var(var_of(node), resource);
 }
 
-/* The attribute of a snapshot or commit. */
+/* The attribute of a snapshot or commit is an array of variables. */
 static int touches_many(const weir_node *node, size_t i, struct weiri_resource *resource)
 {
 	weir_var *const *vars = node->attribute;
@@ -49,7 +49,10 @@ static int touches_many(const weir_node *node, size_t i, struct weiri_resource *
 	return i < node->attribute_size / sizeof(weir_var *) && describe_var(vars[i], resource);
 }
 
-/* A builder for `count` numbers (0: a scalar) if the output is wanted, else NULL. */
+/*
+ * Sets *builder to a builder for `count` numbers, or for a scalar if count is 0; or to NULL if the
+ * output is not wanted.
+ */
 static enum weir_status prepare_numbers(const struct weiri_call *call, uint32_t output, size_t count,
                                         weir_tensor_builder **builder)
 {
@@ -64,7 +67,8 @@ static enum weir_status prepare_numbers(const struct weiri_call *call, uint32_t 
 }
 
 /*
- * Fills the output from a builder of prepare_numbers, unless status is a failure; returns status.
+ * Fills the output from a builder of prepare_numbers(), unless `status` is a failure. Returns
+ * `status`.
  */
 static enum weir_status publish_numbers(const struct weiri_call *call, uint32_t output, weir_tensor_builder *builder,
                                         const uint64_t numbers[], size_t count, enum weir_status status)
@@ -79,7 +83,7 @@ static enum weir_status publish_numbers(const struct weiri_call *call, uint32_t 
 	return weir_tensor_builder_finish(builder, &call->outputs[output]);
 }
 
-/* Builds a node on one variable; its outputs have `specs`. */
+/* Builds a node on one variable, whose outputs have `specs`. */
 static enum weir_status build_use(weir_graph *graph, const struct weiri_op *op, const char *name, struct use use,
                                   const weir_output inputs[], size_t input_count, const struct weiri_spec specs[],
                                   size_t output_count, size_t hold_count, weir_output *out, weir_error *error)
@@ -153,7 +157,7 @@ enum weir_status weir_op_read(weir_graph *graph, const char *name, weir_var *var
 	return build_single(graph, &read_op, name, var, NULL, 1, out, error);
 }
 
-/* Checks what is known of `value` against what `var` accepts. */
+/* Checks that `value`, as far as its spec is known, is one that `var` accepts. */
 static enum weir_status check_value(const weir_graph *graph, const struct weiri_op *op, const char *name,
                                     const weir_var *var, weir_output value, weir_error *error)
 {
@@ -161,7 +165,7 @@ static enum weir_status check_value(const weir_graph *graph, const struct weiri_
 	char text_expected[WEIRI_SPEC_TEXT_SIZE];
 	char text_got[WEIRI_SPEC_TEXT_SIZE];
 
-	/* The build itself reports what is missing or wrong here. */
+	/* The build of the node reports these. */
 	if (var == NULL || graph == NULL || weiri_output_check(graph, value, "value", NULL) != WEIR_OK)
 		return WEIR_OK;
 	expected = spec_of_var(var);
@@ -270,7 +274,7 @@ static enum weir_status run_scatter(const struct weiri_call *call)
 	return publish_numbers(call, VERSION, builder, &hold->version, 1, status);
 }
 
-/* By enum weir_scatter. */
+/* The index is an enum weir_scatter. */
 static const struct weiri_op scatter_ops[] = {
 	[0] = {.name = "scatter"},
 	[WEIR_SCATTER_UPDATE] = {.name = "scatter_update",
@@ -304,9 +308,9 @@ static const struct weiri_op scatter_ops[] = {
 };
 
 /*
- * [indices..., row...], as far as it is known; `rows` is the spec of the variable.
- * WEIR_INVALID_ARGUMENT if no tensor fits. weir_var_scatter() and weir_var_gather() apply the same
- * rules to actual tensors.
+ * Sets *joined to [indices..., row...], as far as it is known. `rows` is the spec of the variable.
+ * Fails with WEIR_INVALID_ARGUMENT if no tensor can fit. weir_var_scatter() and weir_var_gather()
+ * apply the same rules to actual tensors.
  */
 static enum weir_status join_rows(const struct weiri_op *op, const char *name, const struct weiri_spec *rows,
                                   const struct weiri_spec *indices, struct weiri_spec *joined, weir_error *error)
@@ -331,7 +335,7 @@ static enum weir_status join_rows(const struct weiri_op *op, const char *name, c
 	return WEIR_OK;
 }
 
-/* The outputs of `graph`; the build itself reports other outputs. */
+/* Returns 1 if `output` belongs to `graph`. The build of the node reports other outputs. */
 static int known(const weir_graph *graph, weir_output output)
 {
 	return graph != NULL && weiri_output_check(graph, output, "input", NULL) == WEIR_OK;
@@ -364,7 +368,7 @@ enum weir_status weir_op_scatter(weir_graph *graph, const char *name, weir_var *
 	enum weir_status status;
 
 	if ((int)how < WEIR_SCATTER_UPDATE || (int)how > WEIR_SCATTER_MAX)
-		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, &scatter_ops[0], name, "%d is no way to scatter",
+		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, &scatter_ops[0], name, "%d is not a way to scatter",
 		                       (int)how);
 	op = &scatter_ops[how];
 	status = check_use(op, name, var, out, error);
@@ -439,7 +443,7 @@ static enum weir_status run_snapshot(const struct weiri_call *call)
 static const struct weiri_op snapshot_op = {
 	.name = "snapshot", .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST, .run = run_snapshot, .touches = touches_many};
 
-/* specs has room for count + 1. */
+/* `specs` has room for count + 1 specs. */
 static enum weir_status build_snapshot(weir_graph *graph, const char *name, weir_var *const vars[], size_t count,
                                        struct weiri_spec specs[], weir_output outs[], weir_error *error)
 {
@@ -512,7 +516,7 @@ static enum weir_status commit_parts(const struct weiri_call *call, struct weir_
 	if (builder == NULL)
 		return status;
 	if (status == WEIR_OK) {
-		/* A commit publishes the numbers that follow the expected ones. */
+		/* A commit that succeeds gives each variable the number after the expected one. */
 		for (size_t i = 0; i < count; i++)
 			((uint64_t *)weir_tensor_builder_data(builder))[i] = parts[i].expected + 1;
 		return weir_tensor_builder_finish(builder, &call->outputs[0]);

@@ -9,9 +9,12 @@
 
 #include "graph/node.h"
 
-/* The entrance for `node`, which is in a body or is an exit; NULL: it is in no section. */
+/* Returns the entrance for a node of a body or for an exit; NULL for any other node. */
 weir_node *weiri_section_entrance(const weir_node *node);
-/* The exit of an entrance; NULL: the section was never finished, and from now on cannot be. */
+/*
+ * Returns the exit of an entrance; NULL if the section was not finished. After this call it can no
+ * longer be finished.
+ */
 weir_node *weiri_section_exit(const weir_node *entrance);
 weir_critical_section *weiri_section_of(const weir_node *entrance);
 

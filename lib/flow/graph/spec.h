@@ -10,29 +10,29 @@
 struct weiri_spec {
 	enum weir_dtype dtype;
 	int ranked;       /* 0: not even the rank is known */
-	weir_shape shape; /* when ranked; negative dims are not known */
+	weir_shape shape; /* if ranked; a negative dim is not known */
 };
 
 enum { WEIRI_SPEC_TEXT_SIZE = 96 };
 
-/* shape NULL: unranked. */
+/* If `shape` is NULL, the rank is not known. */
 struct weiri_spec weiri_spec_of(enum weir_dtype dtype, const weir_shape *shape);
 struct weiri_spec weiri_spec_scalar(enum weir_dtype dtype);
-/* One dimension; -1: not known. */
+/* The spec of a tensor of rank 1. If `size` is -1, the dim is not known. */
 struct weiri_spec weiri_spec_vector(enum weir_dtype dtype, int64_t size);
 struct weiri_spec weiri_spec_of_tensor(const weir_tensor *tensor);
 
-/* 1 if a tensor can exist that fits both, else 0. */
+/* Returns 1 if a tensor can exist that fits both, otherwise 0. */
 int weiri_spec_compatible(const struct weiri_spec *a, const struct weiri_spec *b);
-/* 1 if the dims may be equal; a negative one is unknown. */
+/* Returns 1 if the dims may be equal. A negative dim is not known. */
 int weiri_dim_compatible(int64_t a, int64_t b);
-/* The one of two compatible dims that is known, if any. */
+/* Returns the known one of two compatible dims; a negative number if neither is known. */
 int64_t weiri_dim_merge(int64_t a, int64_t b);
 
-/* 1 if a partial shape may have this rank and these dims: rank <= WEIR_MAX_RANK. */
+/* Returns 1 if a partial shape may have this rank: at most WEIR_MAX_RANK. Any dims are accepted. */
 int weiri_partial_shape_ok(const weir_shape *shape);
 
-/* "f32 [2,?]", for messages; text has WEIRI_SPEC_TEXT_SIZE bytes. Returns text. */
+/* Writes "f32 [2,?]", for messages, to `text` of WEIRI_SPEC_TEXT_SIZE bytes. Returns `text`. */
 const char *weiri_spec_text(const struct weiri_spec *spec, char text[]);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * execute.c - runs the nodes of a step.
  *
- * The thread that brings a node's pending count to zero puts the node into its own ready list, so a
- * chain of cheap nodes stays on one thread. A costly node goes to the pool if there is other work.
- * User code always goes to the pool, unless the thread is a worker.
+ * A thread that brings a node's pending count to zero puts the node into its own ready list. So a
+ * chain of cheap nodes stays on one thread. A costly node goes to the pool if the thread has other
+ * work. User code also goes to the pool if the thread is not a worker.
  */
 #include "session/step.h"
 
@@ -14,14 +14,14 @@
 #include "run/critical_section.h"
 
 /*
- * From this size of a node's inputs on, handing the node to another thread gains more than it
- * costs.
+ * A costly node whose inputs have at least this size is handed to another thread: that gains more
+ * than it costs.
  */
 enum { WORTH_A_WORKER_BYTES = 64 * 1024 };
 
 /*
- * This reference keeps the session, and so its pool, alive until the submission is over. The step
- * may end on a worker before that, and its caller may then destroy the session.
+ * A reference keeps the step, and so the session and its pool, alive until the submission is over.
+ * Without it, the step could end on a worker earlier, and its caller could destroy the session.
  */
 void weiri_step_submit(struct weiri_step *step, weir_task *task)
 {
@@ -42,7 +42,7 @@ static void end_step(struct weiri_step *step)
 	weiri_step_release(step);
 }
 
-/* Runs user code in a critical section, which that code may not enter again. */
+/* Runs user code in a critical section. The mark keeps that code from entering the section again. */
 static enum weir_status run_within(const struct weiri_plan_node *p, const struct weiri_call *call)
 {
 	struct weiri_inside inside;
@@ -54,7 +54,7 @@ static enum weir_status run_within(const struct weiri_plan_node *p, const struct
 	return status;
 }
 
-/* 1: the node has ended; 0: it waits, and the step may be freed. */
+/* Returns 1 if the node has ended; 0 if it waits, and then the step may have been freed. */
 static int run_node(struct weiri_step *step, uint32_t index)
 {
 	const struct weiri_plan *plan = step->plan;
@@ -88,7 +88,7 @@ static int run_node(struct weiri_step *step, uint32_t index)
 	return 1;
 }
 
-/* Puts the successors that became ready in front of `list`, and returns the list. */
+/* Puts the successors that became ready in front of `list`. Returns the new list. */
 static uint32_t release_successors(struct weiri_step *step, uint32_t index, uint32_t list)
 {
 	const struct weiri_plan *plan = step->plan;
@@ -97,7 +97,7 @@ static uint32_t release_successors(struct weiri_step *step, uint32_t index, uint
 	for (uint32_t i = 0; i < p->successor_count; i++) {
 		uint32_t next = plan->successors[p->successors + i];
 
-		/* The only edge: no other thread arrives. */
+		/* A node with one incoming edge needs no count, since no other thread arrives at it. */
 		if (plan->nodes[next].pending != 1 && !weiri_countdown_arrive(&step->nodes[next].pending))
 			continue;
 		step->nodes[next].next = list;
@@ -143,7 +143,7 @@ static int belongs_to_pool(struct weiri_step *step, uint32_t index, int other_wo
 	uint32_t traits = p->node->op->traits;
 	size_t bytes = 0;
 
-	/* A task of the pool would run after all that is ready here. */
+	/* Without workers, a task would run only after all nodes of this list, not in drawn order. */
 	if (step->shuffle != 0 && step->session->workers == 0)
 		return 0;
 	if (traits & WEIRI_OP_USER)
@@ -159,12 +159,12 @@ static int belongs_to_pool(struct weiri_step *step, uint32_t index, int other_wo
 }
 
 /*
- * Runs the nodes of `list` and the nodes that become ready; `ended` nodes had ended before. The
- * step may be freed afterwards.
+ * Runs the nodes of `list` and the nodes that become ready. `ended` nodes had ended before and are
+ * not yet counted. After this call the step may have been freed.
  */
 static void execute(struct weiri_step *step, uint32_t list, uint32_t ended, int on_worker)
 {
-	/* Each list has its own draws: threads share no state, and one thread repeats them. */
+	/* Each list has its own draws, so threads share no state. A single thread repeats them all. */
 	uint64_t draws = step->shuffle + ((uint64_t)list << 32);
 
 	while (list != WEIRI_NO_NODE) {
@@ -183,7 +183,7 @@ static void execute(struct weiri_step *step, uint32_t list, uint32_t ended, int 
 		list = release_successors(step, index, list);
 		ended++;
 	}
-	/* S1: the nodes that this thread ended keep the step alive until here. */
+	/* S1: the nodes that this thread ended are counted only here, which keeps the step alive. */
 	if (ended != 0 && weiri_countdown_arrive_many(&step->remaining, ended))
 		end_step(step);
 }

@@ -406,7 +406,7 @@ static void resolve_slots(struct compiler *c)
 	}
 }
 
-/* Kahn's algorithm; uses `pending` and restores it. `order` has room for all nodes. */
+/* Kahn's algorithm. It uses `pending` and restores it. `order` has room for all nodes. */
 static enum weir_status check_order(struct compiler *c, uint32_t order[])
 {
 	struct weiri_plan *plan = c->plan;

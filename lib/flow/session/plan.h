@@ -2,8 +2,8 @@
  * plan.h - what a step executes: the ancestors of the fetches and targets, with numbers instead of
  * pointers.
  *
- * A plan is immutable once compiled. Its session keeps it until the session is destroyed. Values
- * are in numbered slots of a step:
+ * A plan is immutable once compiled. Its session keeps it until the session is destroyed. The
+ * values of a step are in numbered slots:
  *
  *     0 .. feed_count-1 | constant_count constants | the outputs of plan node 0, 1, ...
  */
@@ -39,7 +39,7 @@ struct weiri_plan_node {
 	uint32_t outputs;                    /* the slot of output 0 */
 	uint32_t holds;                      /* where its handles begin */
 	uint32_t wait;                       /* which of the step's waits it uses, if it waits */
-	const weir_critical_section *within; /* of user code */
+	const weir_critical_section *within; /* which user code of the node must not enter; or NULL */
 };
 
 /* The offsets of the parts of a step's one allocation. */
@@ -57,7 +57,7 @@ struct weiri_plan {
 	size_t bytes;
 	uint64_t hash;
 
-	weir_output *feeds; /* the key, copied */
+	weir_output *feeds; /* feeds, fetches and targets: a copy of the key */
 	weir_output *fetches;
 	weir_node **targets;
 	size_t feed_count, fetch_count, target_count;
@@ -73,24 +73,25 @@ struct weiri_plan {
 	uint32_t slot_count;
 	uint32_t hold_count;
 	uint32_t wait_count;
-	int has_user_code; /* a step may outlive its run */
+	int has_user_code; /* 1: a step of the plan may outlive its run */
 	struct weiri_step_layout step;
 };
 
 uint64_t weiri_signature_hash(const struct weiri_signature *signature);
-/* 1 if the plan was compiled for this signature. */
+/* Returns 1 if the plan was compiled for this signature. */
 int weiri_plan_matches(const struct weiri_plan *plan, const struct weiri_signature *signature);
 
 /*
  * Checks the signature, finds the ancestors and numbers them. Seals their lists of control edges.
- * WEIR_INVALID_ARGUMENT as in weir_session_run; WEIR_RESOURCE_EXHAUSTED.
+ * Fails with WEIR_INVALID_ARGUMENT as weir_session_run() does, with WEIR_FAILED_PRECONDITION (a
+ * critical section was not finished), or with WEIR_RESOURCE_EXHAUSTED.
  */
 enum weir_status weiri_plan_compile(weir_graph *graph, const weir_allocator *allocator,
                                     const struct weiri_signature *signature, struct weiri_plan **out,
                                     weir_error *error);
 void weiri_plan_free(struct weiri_plan *plan, const weir_allocator *allocator);
 
-/* 1 if the step owns a reference to output `index` of the node. */
+/* Returns 1 if the step owns a reference to output `index` of the node. */
 static inline int weiri_output_owned(const weir_node *node, uint32_t index)
 {
 	if (node->op->traits & WEIRI_OP_BORROWS)

@@ -25,7 +25,7 @@ static enum weir_status check_arguments(const weir_session *session, const struc
 	                       : weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_session_run: %s is NULL", missing);
 }
 
-/* The session's own limit is for runs without a deadline. */
+/* Returns the deadline of a run. The session's limit applies only to a run without a deadline. */
 static uint64_t deadline_of(const weir_session *session, uint64_t deadline_ns)
 {
 	return deadline_ns == WEIR_NO_DEADLINE && session->operation_timeout_ns != 0
@@ -33,7 +33,7 @@ static uint64_t deadline_of(const weir_session *session, uint64_t deadline_ns)
 	           : deadline_ns;
 }
 
-/* 1: the step has ended; 0: the caller leaves it to the workers. */
+/* Waits for the step. Returns 1 if it has ended; 0 if the caller leaves it to the workers. */
 static int await(struct weiri_step *step)
 {
 	uint64_t deadline_ns = step->deadline_ns;
@@ -55,7 +55,7 @@ static int await(struct weiri_step *step)
 		weiri_step_stop_for_deadline(step);
 		if (step->may_be_left)
 			return weiri_latch_is_set(&step->ended);
-		/* Weir's own ops end now. */
+		/* The stop ends every operation that waits. So the caller now waits without a deadline. */
 		deadline_ns = WEIR_NO_DEADLINE;
 	}
 }

@@ -15,7 +15,7 @@ struct names {
 	size_t target_count;
 };
 
-/* What weir_session_run() is given: one allocation, with this at its beginning. */
+/* The arguments for weir_session_run(): one allocation, which begins with this struct. */
 struct resolved {
 	struct weir_feed *feeds;
 	weir_output *fetches;
@@ -129,7 +129,7 @@ enum weir_status weir_session_run_named(weir_session *session, const struct weir
 
 	if (status != WEIR_OK)
 		return status;
-	/* Inside of the gate the session stays, and with it the graph. */
+	/* A call inside the gate keeps the session from being destroyed, and so the graph too. */
 	if (!weiri_gate_enter(&session->gate))
 		return weiri_session_refuse(session, "weir_session_run_named", error);
 	status = run_resolved(session, &names, results, deadline_ns, cancel, error);

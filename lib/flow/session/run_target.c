@@ -23,7 +23,7 @@ enum weir_status weir_session_run_target(void *session_target, weir_cancel *canc
 		                  : what->session == NULL ? "session"
 		                                          : "target");
 	status = weir_session_run(what->session, NULL, 0, NULL, 0, NULL, &what->target, 1, WEIR_NO_DEADLINE, cancel, error);
-	/* A step that the close interrupts is cancelled; so is one that comes later. */
+	/* A step that a close interrupts reports WEIR_CANCELLED. A later step must report the same. */
 	if (status == WEIR_FAILED_PRECONDITION && is_closed(what->session))
 		return weiri_fail(error, WEIR_CANCELLED, "the session was closed");
 	return status;

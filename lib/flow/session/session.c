@@ -1,8 +1,8 @@
 /*
  * session.c - sessions, and the plans that they keep.
  *
- * Plans are in hash buckets, which are lists that only grow. If two threads compile the same plan
- * at the same time, the second push fails, and that thread discards its plan.
+ * Plans are in hash buckets, and each bucket is a list that only grows. If two threads compile the
+ * same plan at the same time, the second push fails, and its thread discards its plan.
  */
 #include "session/session.h"
 
@@ -106,7 +106,7 @@ enum weir_status weir_session_close(weir_session *session, const weir_error *cau
 	} else {
 		(void)weiri_fail(&kept, WEIR_CANCELLED, "the session was closed");
 	}
-	/* Before the gate: a run that is refused there finds the cause. */
+	/* The token fires before the gate closes, so that a run refused at the gate finds the cause. */
 	(void)weir_cancel_fire(session->token, &kept);
 	(void)weiri_gate_close(&session->gate);
 	return WEIR_OK;

@@ -17,7 +17,8 @@ static void free_values(struct weiri_step *step)
 	const struct weiri_plan *plan = step->plan;
 
 	/*
-	 * Without user code no node outlives the run, so the caller's references to the feeds suffice.
+	 * A plan without user code holds no references to the feeds: no node outlives the run, so the
+	 * caller's references suffice.
 	 */
 	for (size_t i = 0; plan->has_user_code && i < plan->feed_count; i++)
 		weir_tensor_release(step->values[i]);
@@ -97,7 +98,7 @@ static struct weiri_step *allocate_step(weir_session *session, const struct weir
 
 	if (step == NULL)
 		return NULL;
-	/* Waits come last and are initialized when they start. */
+	/* The waits come last. Each is initialized when it starts. */
 	(void)memset(step, 0, layout->waits);
 	step->session = session;
 	step->plan = plan;
@@ -118,7 +119,7 @@ static struct weiri_step *allocate_step(weir_session *session, const struct weir
 	return step;
 }
 
-/* Cancels the step with the cause of a token that fired, and releases the hook's reference. */
+/* Stops the step with the cause of `token`, if it has fired. The caller keeps the step alive. */
 static void stop_with_cause_of(struct weiri_step *step, const weir_cancel *token)
 {
 	weir_error cause;
@@ -158,8 +159,8 @@ static enum weir_status watch(struct weiri_step *step, weir_cancel *token, weir_
 }
 
 /*
- * A step whose ops may wait or read the token must be reached when it is to end. Other steps check
- * between nodes.
+ * Makes the step's token and connects it to the tokens of the session and the caller. Only a step
+ * whose ops may wait or read the token needs it. Other steps check the two tokens between nodes.
  */
 static enum weir_status connect_tokens(struct weiri_step *step)
 {
@@ -175,7 +176,7 @@ static enum weir_status connect_tokens(struct weiri_step *step)
 	return status;
 }
 
-/* The seed of the draws of this step; 0: none are made. */
+/* Returns the seed of the draws of a new step, never 0; or 0 if ready nodes are not shuffled. */
 static uint64_t shuffle_of(weir_session *session)
 {
 	if (session->shuffle_seed == 0)
@@ -183,7 +184,7 @@ static uint64_t shuffle_of(weir_session *session)
 	return (session->shuffle_seed * UINT64_C(0x9E3779B97F4A7C15) + weiri_serial_take(&session->steps) * 2) | 1;
 }
 
-/* Before the step ends or is discarded. */
+/* Removes a hook, before the step ends or is discarded (S3). */
 static void disconnect(struct weiri_step *step, weir_cancel_hook *hook)
 {
 	if (hook != NULL && weir_cancel_off(hook))
@@ -295,7 +296,7 @@ int weiri_step_stopping(struct weiri_step *step)
 	return weiri_latch_is_set(&step->stopped);
 }
 
-/* Appends to the message which nodes waited, or are still running, when the stop came. */
+/* Writes what was under way when the stop came: the node that waited or ran, or kernels. */
 static void tell_culprit(struct weiri_step *step, char *text, size_t size)
 {
 	const weir_node *node;

@@ -1,15 +1,15 @@
 /*
- * wait.c - queue operations that are under way while no thread waits for them.
+ * wait.c - asynchronous operations of nodes, which hold no thread while they wait.
  *
  * The start of an operation and its completion are two parties. The second to arrive continues the
- * step. That is usually the starter, on its own thread, because the queue had room or items.
- * Otherwise it is the completion, which continues through the pool: it must not do the step's work
- * on the thread that made the operation possible.
+ * step. Usually the start arrives second, because the queue had room or items, and the step goes on
+ * on the same thread. Otherwise the completion arrives second. It continues the step through the
+ * pool, because it must not do the step's work on the thread that made the operation possible.
  *
  * A hook on the step's token cancels the operation. The hook may run at the same time as the
  * completion. So both use the operation's handle, and the last user releases it. If there is no
- * memory for the hook, the starter cancels the operation, which says so unless it ended before for
- * another reason.
+ * memory for the hook, the starter cancels the operation, whose status then tells of the lack of
+ * memory, unless the operation ended earlier for another reason.
  */
 #include "session/step.h"
 
@@ -36,7 +36,7 @@ static void on_cancel(void *context)
 	weiri_step_release(step);
 }
 
-/* Before the starter arrives: the wait is not over. */
+/* Lets the token cancel the operation. The starter has not arrived, so the wait is not over. */
 static void watch(struct weiri_wait *wait)
 {
 	struct weiri_step *step = wait->step;
@@ -49,7 +49,7 @@ static void watch(struct weiri_wait *wait)
 	weiri_pending_cancel(wait->operation, WEIRI_PENDING_FOR_MEMORY);
 }
 
-/* Both parties have arrived. */
+/* Ends the wait. Both parties have arrived. */
 static void finish(struct weiri_wait *wait)
 {
 	struct weiri_step *step = wait->step;

@@ -19,7 +19,7 @@ static void take(_Atomic(size_t) *references)
 	(void)before;
 }
 
-/* Returns 1 for the last reference. */
+/* Gives a reference back. Returns 1 if it was the last. */
 static int give(_Atomic(size_t) *references)
 {
 	/* [P1 acq_rel] pairs with itself. */
@@ -41,8 +41,8 @@ struct weiri_geometry *weiri_geometry_create(const struct weiri_rows *rows, cons
 	struct weiri_geometry *geometry;
 
 	/*
-	 * The last chunk and node may extend past the rows: everything that is added to an index must
-	 * fit.
+	 * The last chunk and the last node may extend past the rows. So the number of nodes is computed
+	 * in 64 bits, and the size of a root is checked here.
 	 */
 	if (nodes > (SIZE_MAX - sizeof(struct weiri_root)) / sizeof(struct weiri_node *))
 		return NULL;
@@ -98,7 +98,7 @@ static struct weiri_chunk *chunk_copy(const struct weiri_geometry *geometry, con
 
 /* -- nodes ------------------------------------------------------------------------------------- */
 
-/* Has no chunks yet. */
+/* Creates a node without chunks. */
 static struct weiri_node *node_create(const struct weiri_geometry *geometry)
 {
 	struct weiri_node *node = weiri_allocate_zeroed(&geometry->allocator, sizeof(*node), alignof(struct weiri_node));
@@ -131,7 +131,7 @@ static struct weiri_node *node_copy(const struct weiri_geometry *geometry, const
 
 /* -- roots ------------------------------------------------------------------------------------- */
 
-/* Has no nodes yet. */
+/* Creates a root without nodes. */
 static struct weiri_root *root_create(struct weiri_geometry *geometry)
 {
 	size_t size = weiri_root_size(geometry);
@@ -155,7 +155,7 @@ void weiri_root_destroy(struct weiri_root *root)
 	weiri_geometry_release(geometry);
 }
 
-/* Uses one node for all places, and in it one chunk. Returns 0 without memory. */
+/* Puts one node in all places, with one chunk in all of its places. Returns 0 without memory. */
 static int fill_with_zeros(struct weiri_root *root)
 {
 	const struct weiri_geometry *geometry = root->geometry;
@@ -196,7 +196,7 @@ static int fill_from(struct weiri_root *root, const char *initial)
 			return 0;
 		(*node)->chunks[i % WEIRI_NODE_CHUNKS] = chunk;
 		memcpy(chunk->bytes, initial, bytes);
-		/* Copies are of whole chunks. */
+		/* The rest is set too, because a copy of a chunk reads all of its bytes. */
 		memset(chunk->bytes + bytes, 0, geometry->chunk_bytes - bytes);
 		initial += bytes;
 		left -= bytes;
@@ -209,8 +209,8 @@ struct weiri_root *weiri_root_create(struct weiri_geometry *geometry, const char
 	struct weiri_root *root = root_create(geometry);
 
 	/*
-	 * own_bytes stays that of the root: the chunks of the first version count in the versions that
-	 * replace them.
+	 * own_bytes stays the size of the root alone: the chunks of the first version are counted in
+	 * the versions that replace them.
 	 */
 	if (root != NULL && !(initial != NULL ? fill_from(root, initial) : fill_with_zeros(root))) {
 		weiri_root_destroy(root);
@@ -231,14 +231,14 @@ struct weiri_root *weiri_root_branch(const struct weiri_root *from)
 	return root;
 }
 
-/* Only this branch leads to what it changes. */
+/* T1: a branch changes only a node and a chunk to which no other root leads. */
 static WEIRI_UNSEEN void assert_own(const struct weiri_node *node, const struct weiri_chunk *chunk)
 {
 	WEIR_ASSERT2(T1, weiri_peek(&node->references) == 1);
 	WEIR_ASSERT2(T1, weiri_peek(&chunk->references) == 1);
 }
 
-/* The branch's own copy of the node; NULL: no memory. */
+/* Returns the branch's own copy of the node, made if necessary; NULL if there is no memory. */
 static struct weiri_node *own_node(struct weiri_root *root, const struct weiri_root *from, size_t index)
 {
 	struct weiri_node *node = root->nodes[index];

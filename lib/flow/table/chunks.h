@@ -2,29 +2,31 @@
  * chunks.h - trees of chunks that versions of a table share.
  *
  * Structure. A version is a root, which points to nodes, which point to chunks. A chunk is 64 KiB
- * of whole rows, or one larger row. The thread that makes the next version copies the root. Then,
- * for each row that it changes, it copies the node and the chunk on the path to that row, each
+ * of whole rows, or one larger row. The thread that makes the next version copies the root. It then
+ * copies the node and the chunk on the path to each row that it changes, and each of these only
  * once.
  *
  *     root (one for each version) -> nodes of 128 chunks -> chunks of 64 KiB
  *
- * Why two levels. For a table of 1 GiB a plain array of chunks has 16,384 pointers: 128 KiB to copy
- * and as many references to take for one row. With two levels it is 128 + 128. A third level would
- * save 100 ns of an update that copies 64 KiB anyway, and cost each read a cache line.
+ * Why two levels. For a table of 1 GiB a plain array of chunks has 16,384 pointers. An update of
+ * one row would copy these 128 KiB and take 16,384 references. With two levels it copies 128 + 128
+ * pointers and takes as many references. A third level would save 100 ns of an update that copies
+ * 64 KiB anyway, and would cost each read a cache line.
  *
  * Invariants
  *   T1  what a published root can reach is never written again, except the reference counts
- *   T2  a node counts the roots that point to it, a chunk the pointers in nodes, a geometry the
- *       roots and its table. Each is freed at 0
- *   T3  a thread that takes a reference can reach the object through a root that it holds; so the
- *       count is not 0 then
+ *   T2  the count of a node is the number of pointers to it in roots, that of a chunk the number of
+ *       pointers to it in nodes, that of a geometry the number of its roots plus 1 for its table.
+ *       Each is freed when its count is 0
+ *   T3  a thread that takes a reference to an object can reach the object through a root that it
+ *       keeps alive. So the count is not 0 then
  * Why a version lives as long as it is read. The root is the memory of a tensor, which is the value
- * of a variable (table.c). The tensor's release function destroys it, when no handle, slot or
- * section can reach that version (reclaim/section.h).
+ * of a variable (table.c). The tensor's release function destroys the root. It runs only when no
+ * handle, hazard slot or section can reach that version (reclaim/section.h).
  * Pairs
  *   P1  release(count) -> the last release: the accesses of other threads come before the free
- *   The variable publishes a root, and with it what is new below: P1 of version.h. Taking a
- *   reference is relaxed by T3.
+ *   The variable publishes a root together with the new nodes and chunks below it: P1 of version.h.
+ *   A reference is taken with a relaxed operation, which T3 allows.
  * Progress: the only loops are over pointers. A branch takes one reference for each node of the
  * root, and 128 for each node that it copies. Destroying a version drops one reference for each
  * node, and descends only into the nodes that it frees.
@@ -44,11 +46,11 @@
 struct weiri_geometry {
 	_Atomic(size_t) references; /* T2 */
 	/* Constant. */
-	struct weiri_rows rows; /* its name is stored behind this struct */
+	struct weiri_rows rows; /* the name of the rows is stored behind this struct */
 	size_t chunk_rows;      /* rows of a chunk */
-	size_t chunk_bytes;     /* of the rows of a chunk */
-	size_t nodes;           /* of a root */
-	size_t size;            /* of this allocation */
+	size_t chunk_bytes;     /* bytes of the rows of a chunk */
+	size_t nodes;           /* nodes of a root */
+	size_t size;            /* bytes of this allocation */
 	weir_allocator allocator;
 };
 
@@ -57,7 +59,7 @@ struct weiri_chunk {
 	_Alignas(WEIR_TENSOR_ALIGNMENT) char bytes[];
 };
 
-/* The size of a chunk with its head: a size that allocators can serve without waste. */
+/* The size of a chunk with its head. Allocators can serve this size without waste. */
 #ifdef WEIRI_UNDER_MODEL
 enum { WEIRI_CHUNK_BYTES = sizeof(struct weiri_chunk) + 16, WEIRI_NODE_CHUNKS = 2 };
 #else
@@ -71,21 +73,31 @@ struct weiri_node {
 
 struct weiri_root {
 	struct weiri_geometry *geometry; /* one reference */
-	size_t own_bytes;                /* allocated for this version: how much it counts in the retire budget */
+	size_t own_bytes;                /* bytes allocated for this version: they count in the retire budget */
 	struct weiri_node *nodes[];      /* one reference each */
 };
 
-/* Has one reference. Copies rows->name. NULL: no memory, or the table is larger than any memory. */
+/*
+ * Creates a geometry with one reference, and copies rows->name. Returns NULL if there is no memory,
+ * or if the table would be larger than any memory.
+ */
 struct weiri_geometry *weiri_geometry_create(const struct weiri_rows *rows, const weir_allocator *allocator);
 void weiri_geometry_release(struct weiri_geometry *geometry);
 
-/* The first version: zeros, or a copy of the rows at `initial`. NULL: no memory. */
+/*
+ * Creates the first version: a copy of the rows at `initial`, or zeros if that is NULL. Returns
+ * NULL if there is no memory.
+ */
 struct weiri_root *weiri_root_create(struct weiri_geometry *geometry, const char *initial);
 /*
- * A root that shares everything with `from`, to be changed before it is published. NULL: no memory.
+ * Creates a root that shares everything with `from`. The caller changes it and then publishes it.
+ * Returns NULL if there is no memory.
  */
 struct weiri_root *weiri_root_branch(const struct weiri_root *from);
-/* A row of `root`, an unpublished branch of `from`, for writing. NULL: no memory. */
+/*
+ * Returns a row of `root`, an unpublished branch of `from`, for writing; NULL if there is no
+ * memory.
+ */
 char *weiri_root_row_to_write(struct weiri_root *root, const struct weiri_root *from, size_t index);
 /* Called when no thread can reach the root any more. */
 void weiri_root_destroy(struct weiri_root *root);

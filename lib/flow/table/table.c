@@ -1,9 +1,9 @@
 /*
  * table.c - tables: variables whose values are trees of chunks.
  *
- * The tensor of a version lies over the root of its tree (chunks.h) as foreign memory, whose
- * release function destroys the tree. So the variable provides reads, versions, snapshots, retries,
- * and the reclamation of versions that no thread reads; they are proved there.
+ * A version is a tensor over foreign memory: the root of its tree (chunks.h). The tensor's release
+ * function destroys the tree. So the variable provides reads, versions, snapshots, retries, and the
+ * reclamation of versions that no thread reads. They are proved in the sources of the variable.
  */
 #include <weir/flow/table.h>
 
@@ -32,7 +32,7 @@ static void end_of_tree(void *context, void *root)
 	weiri_root_destroy(root);
 }
 
-/* Takes over the root, also without memory, when it returns NULL. */
+/* Makes the tensor of a version. Takes over the root, even if it returns NULL (no memory). */
 static weir_tensor *tensor_over(struct weiri_root *root)
 {
 	weir_shape shape = {1, {(int64_t)weiri_root_size(root->geometry)}};
@@ -42,7 +42,7 @@ static weir_tensor *tensor_over(struct weiri_root *root)
 		weiri_root_destroy(root);
 		return NULL;
 	}
-	/* For the collector's budget. */
+	/* The collector counts nbytes in the budget. */
 	tensor->nbytes = root->own_bytes;
 	return tensor;
 }
@@ -69,7 +69,7 @@ static enum weir_status check_options(const struct weir_table_options *options, 
 	return WEIR_OK;
 }
 
-/* Computes the rows that the options describe, and checks that `initial` consists of these. */
+/* Computes the rows that the options describe, and checks that `initial` has these rows. */
 static enum weir_status check_rows(const struct weir_table_options *options, const weir_tensor *initial,
                                    struct weiri_rows *rows, weir_error *error)
 {
@@ -210,7 +210,7 @@ void weir_table_view_release(weir_table_view *view)
 	}
 }
 
-/* Takes a snapshot, with the caller's arrays as working memory. */
+/* Takes a snapshot. `vars` and `reads` are working memory. */
 static enum weir_status snapshot(weir_table *const tables[], size_t count, weir_var *vars[], weir_read reads[],
                                  weir_table_view views[], weir_error *error)
 {
@@ -294,7 +294,7 @@ enum weir_status weir_table_gather(weir_table *table, const weir_tensor *indices
 
 /* -- scatter ----------------------------------------------------------------------------------- */
 
-/* Returns 0 without memory. */
+/* Changes the rows of the branch `root`. Returns 0 if there is no memory. */
 static int change_rows(struct weiri_root *root, const struct weiri_root *from, const struct weiri_scatter *scatter)
 {
 	const struct weiri_rows *rows = &root->geometry->rows;
@@ -310,7 +310,7 @@ static int change_rows(struct weiri_root *root, const struct weiri_root *from, c
 	return 1;
 }
 
-/* The function of the update. Everything except memory was checked before. */
+/* The function of the update. The arguments were checked before, so only memory can be missing. */
 static enum weir_status scatter(void *context, const weir_read *current, weir_tensor **next, weir_error *error)
 {
 	const struct weiri_root *from = root_of(current->tensor);

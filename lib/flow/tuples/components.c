@@ -14,8 +14,8 @@
 /* -- creating ---------------------------------------------------------------------------------- */
 
 /*
- * 1 if a tensor of this shape, and a batch of such tensors, can exist for some values of the
- * unknown dims.
+ * Returns 1 if, for some values of the unknown dims, a tensor of this shape can exist, and a batch
+ * of such tensors too.
  */
 static int is_possible(const weir_shape *shape)
 {
@@ -35,7 +35,7 @@ struct spec {
 	const char *what; /* for messages */
 	const struct weir_tensor_component *components;
 	size_t count;
-	int has_priority; /* component 0 is one; the caller does not own it */
+	int has_priority; /* component 0 is the priority, so its dtype and shape are fixed */
 	int pads;
 };
 
@@ -77,7 +77,7 @@ static enum weir_status check_component(const struct spec *spec, size_t i, weir_
 	char text[WEIR_SHAPE_TEXT_SIZE];
 
 	if (weir_dtype_size(component->dtype) == 0)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: component %zu: %d is no dtype", spec->what, i,
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: component %zu: %d is not a dtype", spec->what, i,
 		                  (int)component->dtype);
 	if (component->shape == NULL && spec->pads)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
@@ -135,7 +135,7 @@ enum weir_status weiri_components_check_queue(const struct weir_tensor_queue_opt
 	return check_spec(&spec, error);
 }
 
-/* Unknown dims are -1; dims beyond the rank are 0. */
+/* Returns the shape in its normal form: unknown dims are -1, and dims beyond the rank are 0. */
 static weir_shape normal_form(const weir_shape *shape)
 {
 	weir_shape normal = {.rank = shape->rank};
@@ -216,7 +216,7 @@ enum weir_status weiri_component_check(const struct weiri_component *component, 
 
 /* -- named tensors ----------------------------------------------------------------------------- */
 
-/* Puts one tensor at its index. */
+/* Puts one tensor at its place. */
 static enum weir_status arrange_one(const weir_tensor_queue *queue, const struct weir_named_tensor *named,
                                     weir_tensor *places[], weir_error *error)
 {

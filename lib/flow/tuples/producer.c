@@ -1,5 +1,6 @@
 /*
- * producer.c - the threads that feed and drain a tensor queue: those of the queue inside it.
+ * producer.c - the producers, consumers and queue runners of a tensor queue. They are those of the
+ * pointer queue inside it.
  */
 #include <weir/flow/tensor_queue.h>
 

@@ -14,8 +14,8 @@
 /* -- what they have in common ------------------------------------------------------------------ */
 
 /*
- * A dim in which the shapes differ, or that is unknown in one of them, is unknown. If the ranks
- * differ, nothing is known.
+ * Reduces the shape in *common to what both shapes have in common. A dim in which they differ, or
+ * which one of them does not know, becomes unknown. If the ranks differ, no shape is known.
  */
 static void merge_shape(struct weiri_component *common, const struct weiri_component *other)
 {
@@ -27,7 +27,7 @@ static void merge_shape(struct weiri_component *common, const struct weiri_compo
 	}
 }
 
-/* Combines queue q with the queues before it. */
+/* Combines the components of queue q with those of the queues before it. */
 static enum weir_status merge(struct weiri_component common[], weir_tensor_queue *const queues[], size_t q,
                               weir_error *error)
 {
@@ -58,8 +58,8 @@ static enum weir_status merge(struct weiri_component common[], weir_tensor_queue
 /* -- the list ---------------------------------------------------------------------------------- */
 
 /*
- * Computes the size for `count` components, each with its own number of bytes. There are at most
- * 64, so it cannot overflow.
+ * Returns the size of a list with this many components, without its queues. There are at most 64
+ * components, so it cannot overflow.
  */
 static size_t front_size(size_t components)
 {
@@ -126,7 +126,7 @@ enum weir_status weir_tensor_queue_list_destroy(weir_tensor_queue_list *list, we
 {
 	weir_allocator allocator;
 
-	(void)error; /* it never fails */
+	(void)error; /* this call never fails */
 	if (list == NULL)
 		return WEIR_OK;
 	allocator = list->allocator;

@@ -1,6 +1,6 @@
 /*
- * queue_list.h - several queues for the same tuples, and what is known about an item before one
- * queue is chosen.
+ * queue_list.h - a list of queues for the same tuples, and what is known about an item before one
+ * of the queues is chosen.
  */
 #ifndef WEIRI_QUEUE_LIST_H
 #define WEIRI_QUEUE_LIST_H
@@ -10,10 +10,10 @@
 struct weir_tensor_queue_list {
 	weir_allocator allocator;
 	size_t queue_count;
-	size_t count;                        /* components */
-	char name[96];                       /* "a|b|c", cut when longer */
+	size_t count;                        /* of components */
+	char name[96];                       /* "a|b|c", truncated if longer */
 	weir_tensor_queue **queues;          /* behind the components */
-	struct weiri_component components[]; /* common to all queues; `known` is the first queue's */
+	struct weiri_component components[]; /* common to all queues; `known` is that of the first queue */
 };
 
 #endif

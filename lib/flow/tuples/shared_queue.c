@@ -1,6 +1,7 @@
 /*
- * shared_queue.c - tensor queues in a store: a queue is found by its name if it has the requested
- * properties; otherwise the call is refused and names the property that differs.
+ * shared_queue.c - tensor queues in a store. A call finds a queue by its name if the queue has the
+ * requested properties. Otherwise the call is refused, and the message names the property that
+ * differs.
  */
 #include <weir/flow/tensor_queue.h>
 
@@ -42,7 +43,7 @@ static enum weir_status compare_kind(const weir_tensor_queue *queue, const struc
 	if (made->min_after_dequeue != asked->min_after_dequeue)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": min_after_dequeue is %zu, asked for %zu",
 		                  weir_tensor_queue_name(queue), made->min_after_dequeue, asked->min_after_dequeue);
-	/* No seed was requested: any seed fits. */
+	/* Seed 0 requests none, so any seed fits. */
 	if (asked->seed != 0 && weir_tensor_queue_seed(queue) != asked->seed)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": seed is %llu, asked for %llu",
 		                  weir_tensor_queue_name(queue), (unsigned long long)weir_tensor_queue_seed(queue),
@@ -50,7 +51,7 @@ static enum weir_status compare_kind(const weir_tensor_queue *queue, const struc
 	return WEIR_OK;
 }
 
-/* The shapes are equal; for a queue that pads, they differ in no known dim. */
+/* Returns 1 if the shapes are equal; for a queue that pads, if they differ in no dim both know. */
 static int shapes_agree(const weir_tensor_queue *queue, const struct weiri_component *there,
                         const struct weiri_component *asked)
 {
@@ -119,8 +120,8 @@ static enum weir_status create(void *context, void **object, weir_error *error)
 }
 
 /*
- * A queue with a waiting operation is not freed: its memory is lost, which is better than use after
- * free.
+ * Destroys the queue, unless an operation still waits in it. Then the memory of the queue is lost,
+ * which is better than a use after free.
  */
 static void destroy(void *object)
 {

@@ -11,7 +11,7 @@
 
 /* -- creating ---------------------------------------------------------------------------------- */
 
-/* The key of a queue by priority: component 0. */
+/* Returns the key of an item of a priority queue: its component 0. */
 static int64_t priority_of(void *context, void *item)
 {
 	const struct weiri_tuple *tuple = item;
@@ -30,7 +30,7 @@ static size_t queue_size(size_t components)
 	return sizeof(struct weir_tensor_queue) + components * sizeof(struct weiri_component);
 }
 
-/* 1 if the items of each component have one shape, or get one by padding. */
+/* Returns 1 if, for each component, all items have one shape or get one by padding. */
 static int can_batch(const weir_tensor_queue *queue, uint32_t flags)
 {
 	size_t i = 0;
@@ -333,7 +333,7 @@ enum weir_status weir_tensor_queue_start_dequeue_many(weir_tensor_queue *queue, 
 	return status == WEIR_OK ? start(transfer, done, context, handle, error) : status;
 }
 
-/* -- the rest is the pointer queue's ----------------------------------------------------------- */
+/* -- calls that only pass on to the pointer queue ---------------------------------------------- */
 
 enum weir_status weir_tensor_queue_close(weir_tensor_queue *queue, enum weir_close_mode mode, const weir_error *cause)
 {

@@ -1,6 +1,6 @@
 /*
- * tensor_select.c - a select of tensor queues: it makes tuples for its enqueues, and frees those
- * that were not enqueued.
+ * tensor_select.c - a select of tensor queues. It makes a tuple for each enqueue, and frees the
+ * tuples that were not enqueued.
  */
 #include <weir/flow/tensor_select.h>
 
@@ -16,7 +16,7 @@ static enum weir_status fail_in_case(weir_error *error, size_t i, enum weir_stat
 	return weiri_fail(error, status, "select: case %zu: %s", i, why->message);
 }
 
-/* Makes the case for the pointer queue; an enqueue gets a tuple of its own. */
+/* Converts a case to one of the pointer queue. An enqueue gets a tuple of its own. */
 static enum weir_status prepare(const struct weir_tensor_select_case *from, struct weir_select_case *to,
                                 weir_error *why)
 {
@@ -32,7 +32,7 @@ static enum weir_status prepare(const struct weir_tensor_select_case *from, stru
 		                        weir_tensor_queue_name(from->queue), from->queue->count, WEIRI_S(from->queue->count),
 		                        from->tuple != NULL ? from->count : 0);
 	if (from->kind != WEIR_SELECT_ENQUEUE)
-		return weiri_fail(why, WEIR_INVALID_ARGUMENT, "%d is no kind", (int)from->kind);
+		return weiri_fail(why, WEIR_INVALID_ARGUMENT, "%d is not a kind", (int)from->kind);
 	status = weiri_tuple_check(from->queue, from->tuple, from->count, 0, NULL, why);
 	if (status != WEIR_OK)
 		return status;
@@ -43,8 +43,8 @@ static enum weir_status prepare(const struct weir_tensor_select_case *from, stru
 }
 
 /*
- * Frees the tuples that the select still owns: those of the enqueues before `count` that did not
- * succeed.
+ * Frees the tuples that the select still owns: those of the enqueues among the first `count` cases,
+ * without case `gone`, whose tuple was enqueued. If no tuple was, `gone` is at least `count`.
  */
 static void free_tuples(const struct weir_tensor_select_case cases[], const struct weir_select_case inner[],
                         size_t count, size_t gone)
@@ -56,8 +56,8 @@ static void free_tuples(const struct weir_tensor_select_case cases[], const stru
 }
 
 /*
- * Keeps completions that run in the select from freeing the queues, which are still needed after
- * it.
+ * Runs the select with a visit to each queue. The visits keep completions that run in the select
+ * from destroying the queues, which the caller still uses afterwards.
  */
 static enum weir_status select_visited(const struct weir_tensor_select_case cases[], struct weir_select_case inner[],
                                        struct weiri_visit visits[], size_t count, uint64_t deadline_ns,

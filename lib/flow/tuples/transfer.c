@@ -101,8 +101,7 @@ enum weir_status weiri_transfer_for_batch(weir_tensor_queue *queue, enum weir_qu
 	struct weiri_transfer *transfer;
 
 	if (n > INT64_MAX)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
-		                  "queue \"%s\": a batch of %zu is asked for, must be at most %lld",
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": the batch size is %zu, must be at most %lld",
 		                  weir_queue_name(queue->queue), n, (long long)INT64_MAX);
 	if (!queue->batches)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
@@ -129,10 +128,13 @@ void weiri_transfer_settle_enqueue(struct weiri_transfer *transfer, size_t done)
 		weiri_tuple_free(transfer->queue, transfer->items[i]);
 }
 
-/* The batch could not be stacked: its tuples are returned, and leave first again. */
+/*
+ * Returns the tuples of a batch that could not be stacked to the queue, as a putback. So they leave
+ * before all others, in their old order.
+ */
 static void give_back(struct weiri_transfer *transfer, size_t done)
 {
-	struct weiri_record *record = weiri_record_mine; /* this thread has just dequeued */
+	struct weiri_record *record = weiri_record_mine; /* not NULL: this thread has just dequeued */
 	struct weiri_scope scope;
 
 	for (size_t i = 0; i < done; i++)

@@ -17,10 +17,10 @@ static enum weir_status fail_shape(const weir_tensor_queue *queue, size_t i, con
 	                  weir_shape_text(expected, want, sizeof(want)), weir_shape_text(got, have, sizeof(have)));
 }
 
-/* shape fits [rows] + element */
+/* Returns 1 if the shape is a number of rows, followed by a shape that fits `element`. */
 static int is_batch_of(const weir_shape *shape, const weir_shape *element)
 {
-	weir_shape row = {.rank = shape->rank - 1}; /* it has a dim, the number of rows */
+	weir_shape row = {.rank = shape->rank - 1}; /* the caller has checked that the rank is not 0 */
 
 	for (uint32_t i = 0; i < row.rank; i++)
 		row.dims[i] = shape->dims[i + 1];
