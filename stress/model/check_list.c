@@ -16,7 +16,7 @@ enum { MOST = 3 };
 struct entry {
 	struct weiri_list_node node;
 	int data;    /* written before the entry is appended */
-	int removed; /* written by the thread that removed the entry, before it retires it */
+	int removed; /* written by the thread that removes the entry, just before */
 };
 
 static struct scene {

@@ -111,8 +111,8 @@ static struct scene {
 } scene;
 
 /*
- * Returns 1 if the counter only rises and the scope polls once. In that case no earlier step of
- * another thread can have left the descriptor readable for no reason.
+ * Returns 1 if the scope polls once. If the condition also only rises, no earlier action of another
+ * thread can have left the descriptor readable for no reason.
  */
 static int polls_once(void)
 {

@@ -341,7 +341,10 @@ static void retire_a_portion_and_collect(void)
 	weiri_collect_everybodys(record, NULL, NULL);
 }
 
-/* The collection may take everything that was retired after its look at the readers. */
+/*
+ * Retires an object that its slot holds. A collection that has looked at the readers before may
+ * take the object now, and must not free it.
+ */
 static void claim_replace_and_look(void)
 {
 	struct weiri_record *record = weiri_record_get();
