@@ -28,10 +28,10 @@ enum history_verdict history_values_init(struct history_values *values, const st
 void history_values_fini(struct history_values *values);
 
 /*
- * Checks each result that tells how full the collection is: the collection can have been that full.
- * Patterns: "empty", "full", "capacity", "stays". A value is certainly inside from the return of
- * the put to the call of the take. It is possibly inside from the call of the put to the return of
- * the take.
+ * Checks each result that tells how full the collection is. The collection must possibly have been
+ * that full at some moment of the call. Patterns: "empty", "full", "capacity", "stays". A value is
+ * certainly inside from the return of the put to the call of the take. It is possibly inside from
+ * the call of the put to the return of the take.
  */
 enum history_verdict history_check_counts(const struct history *history, const struct history_values *values,
                                           const struct history_bounds *bounds, struct history_finding *finding);

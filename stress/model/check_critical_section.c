@@ -158,7 +158,8 @@ static void cancel(size_t me)
 	LETTER('h', "help the pool once", (void)weir_pool_help(scene.pool, 1)) \
 	LETTER('l', "execute in the section; if it was entered, then in the second", \
 	       execute_across(scene.section, scene.second)) \
-	LETTER('r', "the same the other way round", execute_across(scene.second, scene.section))
+	LETTER('r', "execute in the second section; if it was entered, then in the first", \
+	       execute_across(scene.second, scene.section))
 
 static void call(size_t me, char what)
 {

@@ -49,7 +49,7 @@ static void look(const char *const *allowed, size_t count)
 			return;
 		}
 	}
-	weir_model_fail("a name that no member had, or a name twice");
+	weir_model_fail("a list of names with a name that no member had, or with a name twice");
 }
 
 /* Thread 0 leaves, and enters under another name; thread 1 reads the names. */

@@ -373,10 +373,10 @@ static void look_at_statistics(void)
 	LETTER('D', "dequeue, waiting", take(me, 1)) \
 	LETTER( \
 		'X', \
-		"dequeue, waiting, and then destroy the queue: the last call, whatever the thread that fires the token still " \
-		"has to do", \
+		"dequeue, waiting, and then destroy the queue, although the thread that fires the token may still be in its " \
+		"call", \
 		take_and_destroy(me)) \
-	LETTER('G', "dequeue what the operation of `start` returned to the queue, if it did and no other call dequeues", \
+	LETTER('G', "dequeue; if the operation of `start` returned its item to the queue, this must be that item", \
 	       take_given_back(me)) \
 	LETTER('b', "dequeue 2, waiting", take_batch(me, 0)) \
 	LETTER('u', "dequeue up to 2, waiting", take_batch(me, 1)) \

@@ -119,7 +119,8 @@ static void new_era_and_collection(void)
 
 #define LETTERS(LETTER) \
 	LETTER('c', "create a queue", scene.own[me] = make()) \
-	LETTER('d', "destroy the queue of this thread: one that existed before, or its last", destroy(me)) \
+	LETTER('d', "destroy the queue that this thread created last, or else the one that setup created for it", \
+	       destroy(me)) \
 	LETTER('a', "announce, and withdraw", announce(scene.own[me])) \
 	LETTER('w', "walk: hold each queue in turn and read it", walk()) \
 	LETTER('n', "a new era begins, and what is retired is collected", new_era_and_collection())

@@ -140,7 +140,7 @@ static struct scene {
 	int got[ROWS][ROWS];           /* [by][of]: the last place that was dequeued */
 	int out[ROWS];                 /* number of values that were dequeued */
 	int closed[ROWS];              /* got this result, or closed the ring */
-	int drained[ROWS];             /* got this result: nothing is left, and no enqueue succeeds any longer */
+	int drained[ROWS];             /* got this result: nothing is left, and no enqueue succeeds */
 	uint64_t said[ROWS];           /* what its calls answered */
 	int note;                      /* written by the closer before the close */
 } scene;
@@ -305,9 +305,11 @@ static void look_at_size(void)
 	LETTER('c', "close", close_it(me)) \
 	LETTER('q', "ask whether the ring is closed", ask(me)) \
 	LETTER('s', "read the size", look_at_size()) \
-	LETTER('o', \
-	       "begin at an own place for spare cells (LTQ64), as threads mostly do; otherwise all begin at one place", \
-	       weiri_ltq64_first_place = (uint32_t)me) \
+	LETTER( \
+		'o', \
+		"begin at a place for spare cells (LTQ64) of this thread alone, as threads mostly do; otherwise all begin at " \
+		"one place", \
+		weiri_ltq64_first_place = (uint32_t)me) \
 	LETTER('z', "a planted fault: a dequeue that returns \"empty\" without reading", judged_wrong_take())
 
 static void call(size_t me, char what)

@@ -91,7 +91,7 @@ static void read_and_look(void)
 	LETTER('1', "add to rows of two chunks of one node", update(1)) \
 	LETTER('2', "add to rows of two nodes", update(2)) \
 	LETTER('r', "read, and look at all rows", read_and_look()) \
-	LETTER('v', "read, and hold the view until l or the end of the thread", \
+	LETTER('v', "read, and hold the view until `l` or until the end of the thread", \
 	       weir_model_assert(weir_table_read(scene.table, &scene.held[me]) == WEIR_OK)) \
 	LETTER('l', "look at all rows of the view that is held", look(&scene.held[me])) \
 	LETTER('f', "free what was retired", (void)weir_reclaim_flush(0))

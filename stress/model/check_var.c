@@ -102,8 +102,8 @@ static void snapshot_of_x(weir_read *read)
 }
 
 /*
- * The bound of a release applies to handles with a slot. The release of a last reference may
- * collect, which is only lock-free.
+ * The bound of a release applies to handles with a slot. The release of a handle without a slot is
+ * only lock-free if it drops the last reference.
  */
 static void release(weir_read *read)
 {

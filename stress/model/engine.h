@@ -185,10 +185,10 @@ static inline uint64_t state_mix(uint64_t state, uint64_t value)
 	return state ^ state >> 32;
 }
 /*
- * Every function that the program calls begins with STATE_ENTER() and ends with state_leave().
- * `given`: the arguments that the operation itself does not contain. STATE_ENTER() makes the
- * compiler save all registers of the caller in the frame: at the frame's top on x86-64, above the
- * frame's address on arm64.
+ * A function that performs an operation for the program begins with STATE_ENTER() and ends with
+ * state_leave(). `given`: the arguments that the operation itself does not contain. STATE_ENTER()
+ * makes the compiler save all registers of the caller in the frame: at the frame's top on x86-64,
+ * above the frame's address on arm64.
  */
 #if defined(__x86_64__)
 enum { STATE_SUPPORTED = 1, STATE_SAVED = 5 * 8 };

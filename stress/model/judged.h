@@ -95,7 +95,7 @@ static inline void judged_put(enum weir_status status, uint64_t value, int64_t k
 	case WEIR_OK: weir_model_answer(HISTORY_PUT, value, (uint64_t)key); break;
 	case WEIR_CANCELLED: weir_model_answer(HISTORY_PUT_CLOSED, value, 0); break;
 	case WEIR_WOULD_BLOCK: weir_model_answer(HISTORY_PUT_FULL, value, 0); break;
-	default: weir_model_fail("an enqueue answers what none may");
+	default: weir_model_fail("an enqueue returned a status that no enqueue may return");
 	}
 }
 
@@ -106,7 +106,7 @@ static inline void judged_take(enum weir_status status, uint64_t value)
 	case WEIR_OK: weir_model_answer(HISTORY_TAKE, HISTORY_NONE, value); break;
 	case WEIR_OUT_OF_RANGE: weir_model_answer(HISTORY_TAKE_ENDED, 0, 0); break;
 	case WEIR_WOULD_BLOCK: weir_model_answer(HISTORY_TAKE_EMPTY, 0, 0); break;
-	default: weir_model_fail("a dequeue answers what none may");
+	default: weir_model_fail("a dequeue returned a status that no dequeue may return");
 	}
 }
 

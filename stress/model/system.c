@@ -2,9 +2,9 @@
  * system.c - what the library needs from the system, provided for fibers: memory, time, membarrier,
  * futex, thread-local data.
  *
- * These functions replace lib/weir/base/{assert,asymmetric,futex,memory,time}.c, which are left out of
- * the library under test, and the pthread calls of lib/weir/reclaim/record.c, which are renamed when it
- * is compiled. threads.c replaces lib/weir/base/thread.c.
+ * These functions replace lib/weir/base/{assert,asymmetric,futex,memory,time}.c, which are left out
+ * of the library under test. They also replace the pthread calls of lib/weir/reclaim/record.c,
+ * which are renamed when that file is compiled. threads.c replaces lib/weir/base/thread.c.
  */
 #include <link.h>
 #include <pthread.h>
@@ -244,8 +244,8 @@ static void *key_value[THREADS], *first_key_value;
 static int once_done;
 
 /*
- * The library's thread-local variables are one block, which is exchanged when the checker switches
- * fibers.
+ * The library's thread-local variables are one block, whose content is exchanged when the checker
+ * switches fibers.
  */
 static char *local;
 static size_t local_size;
