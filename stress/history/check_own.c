@@ -1,5 +1,6 @@
 /*
- * check_own.c - a worked example: a stack of the user, recorded, and judged by a model of the user.
+ * check_own.c - a worked example: a user's own stack is recorded, and judged by the user's own
+ * model.
  *
  * Three threads push and pop. The model describes a stack in a few lines. The general checker looks
  * for an order of the recorded operations that such a stack could have performed. To see a failure,

@@ -3,8 +3,8 @@
  *
  * Requirements: the time of a call is taken before the operation's first access to memory, the time
  * of its return after its last access, and a smaller time was taken earlier. An interval that is
- * too wide is sound (it hides violations); one that is too narrow is not (it reports false
- * violations).
+ * too wide is sound, although it may hide a violation. An interval that is too narrow is not sound,
+ * because it may report a false violation.
  *
  *   x86-64   The time stamp counter. Call: rdtscp; lfence. rdtscp waits for all earlier
  *            instructions but lets later ones begin; with the lfence no later one begins before the
@@ -26,9 +26,9 @@
  * The counters of several processors agree if the processor guarantees it (invariant TSC) and no
  * software has changed one. Linux checks that at boot. history_clock_best() reads the processor's
  * guarantee and tests it: threads on all processors pass the last value around, which may never
- * decrease. If either fails, it chooses the counter. An offset below the time for passing a value
- * from one processor to another (some 100 ns) stays undetected. It is harmless, because no
- * operation can notice it either.
+ * decrease. If either fails, it chooses the counter. The test does not detect an offset that is
+ * shorter than the time for passing a value from one processor to another (some 100 ns). Such an
+ * offset is harmless, because no operation can notice it either.
  */
 #ifndef HISTORY_CLOCK_H
 #define HISTORY_CLOCK_H
@@ -44,7 +44,7 @@ enum history_clock {
 	HISTORY_CLOCK_SYSTEM = 3   /* CLOCK_MONOTONIC */
 };
 
-/* HISTORY_CLOCK_CYCLES or HISTORY_CLOCK_COUNTER. Tests once per process. */
+/* Returns HISTORY_CLOCK_CYCLES or HISTORY_CLOCK_COUNTER. Tests the processors once per process. */
 enum history_clock history_clock_best(void);
 /* Returns 1 if no two processors were seen to disagree, in `rounds` values per thread. */
 int history_clock_agrees(enum history_clock clock, unsigned threads, unsigned rounds);

@@ -1,11 +1,11 @@
 /*
  * each.c - histories of many objects, each judged alone.
  *
- * Linearizability is local (Herlihy and Wing, 1990): a history is linearizable exactly if the
- * operations of each object are. If objects are independent, one search per object can therefore
- * replace one search over all objects, and a history that is too long for one search may be short
- * for each object. If operations touch several objects, the part that concerns one object must
- * still be linearizable by itself.
+ * Linearizability is local (Herlihy and Wing, 1990): a history is linearizable exactly if for each
+ * object the operations on it are linearizable. If objects are independent, one search per object
+ * can therefore replace one search over all objects, and a history that is too long for one search
+ * may be short for each object. If operations touch several objects, the part that concerns one
+ * object must still be linearizable by itself.
  */
 #include "history/order.h"
 
@@ -92,8 +92,8 @@ int history_project(const struct history *history, uint64_t object, struct histo
 }
 
 /*
- * Gathers the operations of touch[from .. to - 1], which belong to one object, and those of all
- * objects, in the order of the history.
+ * Gathers the operations of touch[from .. to - 1], which belong to one object, and the operations
+ * that belong to all objects, in the order of the history.
  */
 static int gather(const struct history *history, const struct touches *touches, size_t from, size_t to,
                   struct history *out)

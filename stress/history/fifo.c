@@ -3,8 +3,9 @@
  *
  * The order is violated if a was put before b (its put returned before b's put was called), b was
  * taken, and a was taken later (its take was called after b's take had returned) or never. One walk
- * along the events finds this. Of the values whose put has returned, it remembers the one whose
- * take is called last. When a put is called, its value must not be taken before that.
+ * along the events finds this. Of the values whose put has returned, the walk remembers the one
+ * whose take is called last. When the walk comes to the call of a put, the take of that put's value
+ * must not return before the remembered take is called.
  */
 #include "history/values.h"
 

@@ -6,15 +6,15 @@
  * search tries such an operation; if the model refuses it, the search tries the next one. At a
  * return no further operation can be next, so the search undoes its last choice.
  *
- * Lowe's improvement (2017): a pair of a set of operations and a state that was tried before need
- * not be tried again. These pairs are kept whole, not only as hashes, so that a collision cannot
- * become a verdict.
+ * Lowe's improvement (2017): the search remembers pairs of a set of explained operations and a
+ * state. A pair that was tried before need not be tried again. These pairs are kept whole, not only
+ * as hashes, so that a collision cannot become a verdict.
  *
- * If times do not tell which operations precede an operation, a set for each operation does. The
- * next operation is then one whose set is explained completely; the rest of the search is the same.
- * Times cannot represent such sets. For example, the calls of four threads may be ordered in two
- * pairs, a before b and c before d, with no order between the pairs. Times always order a before d
- * or c before b.
+ * If times do not tell which operations precede an operation, the history has a set of the
+ * preceding operations for each operation. An operation can then be next if its set is explained
+ * completely; the rest of the search is the same. Times cannot represent such sets. For example,
+ * the calls of four threads may be ordered in two pairs, a before b and c before d, with no order
+ * between the pairs. Times always order a before d or c before b.
  */
 #include "history/order.h"
 
@@ -104,8 +104,8 @@ static int grow(struct search *search)
 }
 
 /*
- * Returns 1 if the current pair is new, and remembers it; 0 if it was tried before; -1 if there is
- * no memory or budget left.
+ * Returns 1 if the current pair is new, and remembers it. Returns 0 if the pair was tried before,
+ * and -1 if there is no memory or budget left.
  */
 static int remember(struct search *search)
 {
@@ -207,7 +207,10 @@ static uint32_t free_from(const struct search *search, uint32_t op)
 	return op < search->history->count ? op : NO_OP;
 }
 
-/* Returns the operation of a call, or NO_OP at a return, because no later operation may be next. */
+/*
+ * Returns the operation of a call, or NO_OP if the node is a return, behind which no operation may
+ * be next.
+ */
 static uint32_t called_at(const struct search *search, uint32_t node)
 {
 	return search->node[node].partner != 0 ? search->node[node].op : NO_OP;
@@ -249,8 +252,8 @@ static unsigned char *undo_of(const struct search *search, uint32_t depth)
 }
 
 /*
- * Returns 1 if this operation is next, 0 if it cannot be or was tried before, -1 if there is no
- * budget left.
+ * Chooses this operation as the next one, and returns 1. Returns 0 if the model refuses it or the
+ * resulting pair was tried before, and -1 if there is no memory or budget left.
  */
 static int choose(struct search *search, uint32_t op)
 {

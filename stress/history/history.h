@@ -1,5 +1,6 @@
 /*
- * history.h - what threads did to a structure and when: recorded, then checked for linearizability.
+ * history.h - records what threads did to a structure and when, and checks whether that is
+ * linearizable.
  *
  * Use it to check a structure of your own. Record the calls and results of each thread, join the
  * threads, and ask whether a sequential order of the operations explains all results and keeps each
@@ -18,9 +19,10 @@
  * | history_check_general  | anything that a model can describe | tens   | exponential at worst   |
  * | history_check_each  | the same, for many independent objects | tens each | n log n, and those |
  *
- * One thread at a time may use a checker; none keeps state between calls. Fast checkers require
- * that every operation has returned. Times are compared as "returned strictly before the other was
- * called". Equal times mean overlap, so a coarse clock can hide a violation but never invent one.
+ * Only one thread at a time may use the checkers, which keep no state between calls. Fast checkers
+ * require that every operation has returned. One operation precedes another if its return time is
+ * strictly smaller than the other's call time. Equal times mean overlap, so a coarse clock can hide
+ * a violation but never invent one.
  */
 #ifndef HISTORY_HISTORY_H
 #define HISTORY_HISTORY_H
@@ -98,13 +100,15 @@ struct history {
 	struct history_part *part;
 	size_t part_count, part_room;
 	/*
-	 * operations were removed: a version without a publisher is not a fault (set by history_shrink)
+	 * 1: operations were removed, so a version without a publisher is no fault (set by
+	 * history_shrink)
 	 */
 	int partial;
 	/*
-	 * For the general checker, if times mean nothing; NULL: they mean something. The operations
-	 * that precede operation i are those whose bits are set from before[i * words] on, with words =
-	 * (count + 63) / 64. The caller owns it, and a copy of the history has none.
+	 * For the general checker: the order of the operations, if their times mean nothing. NULL: the
+	 * times give the order. The operations that precede operation i are those whose bits are set
+	 * from before[i * words] on, with words = (count + 63) / 64. The caller owns the array, and a
+	 * copy of the history has none.
 	 */
 	const uint64_t *before;
 };
@@ -227,10 +231,10 @@ struct history_bounds {
 
 /*
  * For histories without HISTORY_PUT_FULL of a queue without capacity, HISTORY_HOLDS means
- * linearizable. For other histories a reported violation is always correct, but a rare violation is
- * missed: one that only the bounds of several operations together show. The general checker finds
- * it. Patterns: "put twice", "taken twice", "never put", "taken early", "order", "empty", "full",
- * "capacity".
+ * linearizable. For other histories a reported violation is always correct, but a rare kind of
+ * violation is missed: a violation that only the bounds of several operations together show. The
+ * general checker finds it. Patterns: "put twice", "taken twice", "never put", "taken early",
+ * "order", "empty", "full", "capacity".
  */
 enum history_verdict history_check_fifo(const struct history *history, const struct history_bounds *bounds,
                                         struct history_finding *finding);
@@ -245,8 +249,9 @@ enum history_verdict history_check_multiset(const struct history *history, const
 enum history_equals { HISTORY_EQUALS_ANY, HISTORY_EQUALS_FIFO };
 
 /*
- * The smallest key comes out first; among equal keys any value, or the oldest. Without a capacity
- * and HISTORY_PUT_FULL, HISTORY_HOLDS means linearizable if keys differ or equal keys may leave in
+ * The smallest key leaves first. Of values with equal keys any one leaves first
+ * (HISTORY_EQUALS_ANY), or the oldest (HISTORY_EQUALS_FIFO). HISTORY_HOLDS means linearizable if
+ * there is neither a capacity nor a HISTORY_PUT_FULL, and if keys differ or equal keys may leave in
  * any order. Patterns: as above, and "urgent".
  */
 enum history_verdict history_check_priority(const struct history *history, const struct history_bounds *bounds,
@@ -261,11 +266,11 @@ enum history_verdict history_check_register(const struct history *history, uint6
                                             struct history_finding *finding);
 
 /*
- * The same for operations with any number of parts. Each operation takes effect at one instant for
- * all its parts (strict serializability). HISTORY_HOLDS means linearizable. order[] (may be NULL;
- * room for history->count) receives the operations in an order that explains all of them. Patterns
- * as above. The witnesses of "order" are a cycle of operations, each of which must come after the
- * next one.
+ * The same for operations with any number of parts. Each operation must take effect at one instant
+ * for all its parts (strict serializability). HISTORY_HOLDS means linearizable. order[] (may be
+ * NULL; room for history->count) receives the operations in an order that explains all of them.
+ * Patterns as above. The witnesses of "order" are a cycle of operations, each of which must come
+ * after the next one.
  */
 enum history_verdict history_check_serial(const struct history *history, uint64_t initial, uint32_t order[],
                                           struct history_finding *finding);
@@ -340,18 +345,18 @@ typedef int history_fails_fn(const struct history *history, void *context);
 enum { HISTORY_STAYS = 0 };
 
 /*
- * Sets units such that a linearizable history, after removals, does not fail by the pattern of
- * `finding`. A smaller history that fails by it is therefore a part of the original failure.
- * (fails() must compare the pattern.) The put and the take of a value are one unit, and any other
- * operation is a unit. If the finding says that too few values were stored ("full", "stays", or a
- * search with such results), values stay.
+ * Sets units whose removal makes no linearizable history fail by the pattern of `finding`. A
+ * smaller history that fails by this pattern is therefore a part of the original failure. (fails()
+ * must compare the pattern.) The put and the take of a value are one unit, and any other operation
+ * is a unit. If the finding says that too few values were stored ("full", "stays", or a search with
+ * such results), values stay.
  */
 void history_units_of_values(const struct history *history, const struct history_bounds *bounds,
                              const struct history_finding *finding, uint32_t unit[]);
 
 /*
- * The same for variables: each operation is one unit, because the reduced history is marked
- * partial.
+ * The same for variables. Each operation is one unit; this is sound because the reduced history is
+ * marked partial.
  */
 void history_units_of_versions(const struct history *history, uint32_t unit[]);
 

@@ -140,7 +140,10 @@ static void map_remove(struct map *map, struct entry *entry, const struct histor
 	}
 }
 
-/* Compares with the parts of this entry that were taken, or would have been taken. */
+/*
+ * Returns 1 if the model explains the result of a get or peek: the entry and the operation's parts
+ * agree. The parts may have been taken, or may only have been read.
+ */
 static int map_take(struct map *map, struct entry *entry, const struct history *history, const struct history_op *op)
 {
 	const struct history_part *part = &history->part[op->part];
@@ -213,7 +216,9 @@ struct join {
 	struct tuple tuple[];
 };
 
-/* A tuple takes at least one insert of its key. */
+/*
+ * Returns an upper bound on the number of tuples. Each tuple needs at least one insert of its key.
+ */
 static size_t most_ready(const struct history *history)
 {
 	size_t most = 0;
@@ -291,7 +296,10 @@ static int join_insert(struct join *join, const struct history *history, const s
 	enum history_answer answer = answer_to(join, part, op->parts);
 	uint64_t index = join->next_index;
 
-	/* Another key may have been the reason. A close is known to all keys. */
+	/*
+	 * With `alone`, another key may have been the reason of a refusal. A close concerns all keys,
+	 * so the model knows it.
+	 */
 	if (op->result != HISTORY_DONE)
 		return op->result == answer || (shape->alone && (op->result == HISTORY_REFUSED || join->closed));
 	if (answer != HISTORY_DONE)
@@ -312,7 +320,7 @@ static int join_insert(struct join *join, const struct history *history, const s
 	return 1;
 }
 
-/* Checks rows of all components, in the order in which they leave. */
+/* Returns 1 if the parts are the components of the next rows, in the order in which these leave. */
 static int rows_fit(struct join *join, const struct history_part part[], uint32_t parts,
                     const struct history_join *shape)
 {

@@ -9,12 +9,12 @@
  * - value: the value put or taken, HISTORY_NONE if there was none; values are unique.
  *
  * `result` is one of enum history_answer. `argument` is HISTORY_NONE, unless the list of kinds
- * below gives it a meaning. The lists also say in which cases a kind has an answer other than
+ * below gives it a meaning. The list also says in which cases an operation has an answer other than
  * HISTORY_DONE.
  *
- * The models judge whole histories (history_check_general), or, with `alone`, the part of one key
- * (history_check_each). With `alone` they accept every answer that depends on other keys: whether
- * there was room, which key was the smallest, how many keys there were.
+ * The models judge whole histories (history_check_general), or, with `alone`, the operations of one
+ * key (history_check_each). With `alone` they accept every answer that depends on other keys:
+ * whether there was room, which key was the smallest, how many keys there were.
  */
 #ifndef HISTORY_KEYED_H
 #define HISTORY_KEYED_H
@@ -37,8 +37,8 @@ void history_note_keyed(struct history_log *log, enum history_kind kind, uint64_
 enum { HISTORY_MOST_COMPONENTS = 4 };
 
 /*
- * Tuples put and taken by key, whole or in parts. A key is complete when it has all components, and
- * is removed with the last one taken.
+ * Tuples put and taken by key, whole or in parts. A key is complete when it has all components. It
+ * is removed when its last component is taken.
  * - HISTORY_MAP_PUT. REFUSED: the key is complete, or has one of these components. NOT_NOW: no
  *   room.
  * - HISTORY_MAP_GET. NOT_NOW: the key is not complete. REFUSED: one of these components was taken.

@@ -109,7 +109,7 @@ static int step_end(struct stock *stock)
 	return 1;
 }
 
-/* The part that all three have in common: results that move nothing, and closing. */
+/* The part that all three collections have in common: results that move nothing, and closing. */
 static int step_others(struct stock *stock, const struct history_bounds *bounds, const struct history_op *op)
 {
 	switch (op->kind) {
@@ -202,8 +202,8 @@ const struct history_model history_model_priority = {stock_size, stock_start, pr
 /* -- variables --------------------------------------------------------------------------------- */
 
 /*
- * The value is unknown until an operation has seen or published the version. `known` is the version
- * + 1 whose value is known.
+ * The value of a version is unknown until an operation has read or published it. `known` is 1 + the
+ * version whose value is in `value`; 0: none.
  */
 struct cell {
 	uint64_t object, version, known, value;

@@ -2,7 +2,7 @@
  * multiset.c - histories of pools and shuffle queues: any value may be next, so values.c checks
  * everything.
  *
- * Without "full" results, and without values that must stay, no result requires a value to be
+ * If there are no "full" results and no values that must stay, no result requires that a value is
  * inside for longer than it certainly is. Every put may therefore take effect as late as possible
  * and every take as early as possible, which suits all results at the same time. Counting is then
  * exact.

@@ -3,9 +3,10 @@
  *
  * All calls and returns of a history are numbered from 0 in time order; at equal times calls come
  * before returns. Gap g is between event g and event g + 1. An operation takes effect in one of the
- * gaps called .. returned - 1 (the numbers of its events). Any number of operations take effect in
- * one gap, in any order. The statements "x certainly holds throughout gap g" and "x may hold in gap
- * g" are therefore ranges of gaps, and every question of a checker is a question about ranges.
+ * gaps from called to returned - 1, where these are the numbers of its events. Any number of
+ * operations take effect in one gap, in any order. The statements "x certainly holds throughout gap
+ * g" and "x may hold in gap g" are therefore ranges of gaps, and every question of a checker is a
+ * question about ranges.
  */
 #ifndef HISTORY_ORDER_H
 #define HISTORY_ORDER_H
@@ -41,12 +42,13 @@ void history_counts_fini(struct history_counts *counts);
 void history_counts_add(struct history_counts *counts, uint32_t from, uint32_t to);
 /* Must be called after the last add. */
 void history_counts_finish(struct history_counts *counts);
-/* The smallest count over the gaps from .. to - 1; from < to. */
+/* Return the smallest and the largest count of the gaps from .. to - 1; from < to. */
 int32_t history_counts_least(const struct history_counts *counts, uint32_t from, uint32_t to);
 int32_t history_counts_most(const struct history_counts *counts, uint32_t from, uint32_t to);
 
 /*
- * Gaps that are taken, in ranges; the next free gap is found in nearly constant time (union-find).
+ * A set of gaps, of which ranges are taken. The next free gap is found in nearly constant time
+ * (union-find).
  */
 struct history_free_gaps {
 	uint32_t gaps;
@@ -64,9 +66,9 @@ enum history_verdict history_violated(struct history_finding *finding, const cha
 	__attribute__((format(printf, 3, 4)));
 void history_witness(struct history_finding *finding, size_t place);
 enum history_verdict history_no_memory(struct history_finding *finding);
-/* 1 if no earlier part has the same object. */
+/* Returns 1 if no earlier part has the same object. */
 int history_first_of_object(const struct history *history, size_t part);
-/* Adds a part to the operation that was added last. 0: no memory. */
+/* Adds a part to the operation that was added last. Returns 0 if there is no memory. */
 int history_add_part(struct history *history, const struct history_part *part);
 enum history_verdict history_malformed(struct history_finding *finding, size_t place, const char *why);
 

@@ -1,18 +1,19 @@
 /*
  * priority.c - histories of priority queues, from the most urgent key to the least urgent.
  *
- * A take of b takes effect at a moment when no more urgent value is inside. The moments at which
- * more urgent values are inside are therefore closed to it. There should be as few of these as
- * possible: each value is put as late and taken as early as the more urgent values allow. This
- * depends on no less urgent value, so keys are settled one after the other. For each take, find the
- * earliest open gap. Then close the gaps from the return of its put to that gap for all less urgent
- * values. "Empty" comes last and needs a gap that no value has closed. The result is exact if keys
- * differ, or if values with equal keys may leave in any order.
+ * A take of value b takes effect at a moment when no more urgent value is inside. Moments at which
+ * a more urgent value is inside are therefore closed to that take. To close as few moments as
+ * possible, each value is put as late and taken as early as the more urgent values allow. Less
+ * urgent values have no influence on this, so keys are settled one after the other. For each take,
+ * find the earliest open gap. Then close the gaps from the return of its put to that gap for all
+ * less urgent values. "Empty" comes last and needs a gap that no value has closed. The result is
+ * exact if keys differ, or if values with equal keys may leave in any order.
  *
- * Equal keys in FIFO order: b is taken no earlier than each a that was certainly put before it, so
- * its take starts from the latest of their gaps. This finds every violation among equal keys.
- * Values that wait for each other stay longer. This longer stay is not fully charged to less urgent
- * values, so a violation across keys that depends on it may be missed.
+ * If equal keys leave in FIFO order, b is taken no earlier than any value of its key that was
+ * certainly put before b. The search for the gap of its take therefore begins at the latest gap of
+ * their takes. This finds every violation among equal keys. The order makes some values stay inside
+ * longer. Not all of this longer stay is closed to less urgent values, so a violation between keys
+ * that depends on it may be missed.
  *
  * Source. Bouajjani, Enea and Wang (CONCUR 2017) check priority queues by patterns. We know of no
  * publication of this walk.
@@ -77,7 +78,7 @@ static void sort_entries(const struct search *search)
 	qsort(search->by_return, values->count, size, key_then_return);
 }
 
-/* `at` is the first gap in which the take fits, or is after the last gap of the take. */
+/* Sets the finding for a take that fits in none of its gaps. */
 static enum history_verdict not_in_turn(const struct search *search, const struct entry *entry, uint32_t older,
                                         uint32_t start)
 {
@@ -106,8 +107,8 @@ static enum history_verdict not_in_turn(const struct search *search, const struc
 }
 
 /*
- * older: of the values with the same key that were certainly put before, the one that leaves last.
- * HISTORY_NO_OP: none.
+ * older: of the values with the same key that were certainly put before, the value that leaves
+ * last. HISTORY_NO_OP: there is none.
  */
 static enum history_verdict place_take(struct search *search, const struct entry *entry, uint32_t older)
 {

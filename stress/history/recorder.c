@@ -1,5 +1,5 @@
 /*
- * recorder.c - per-thread logs, and the choice of a clock; see clock.h for what the clocks
+ * recorder.c - the logs of threads, and the choice of a clock; see clock.h for what the clocks
  * guarantee.
  */
 #include "history/keyed.h"

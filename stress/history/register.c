@@ -6,8 +6,8 @@
  * operations that read it. It explains the history if no operation returned before an earlier
  * operation in the order was called. The walk goes from the back, so it needs to remember only the
  * earliest return so far. Aborts have no place in the order. For each abort, the version after its
- * `before` must exist by its return, so no operation up to that write may be called after the abort
- * returned.
+ * `before` must have been written by the time the abort returned. So neither that write nor an
+ * operation before it in the order may be called after the abort returned.
  */
 #include "history/versions.h"
 
@@ -31,7 +31,10 @@ static int same_place(const struct history_entry *a, const struct history_entry 
 	return a->version == b->version && (a->reads != 0) == (b->reads != 0);
 }
 
-/* The base of a write adds nothing to what the write's own version tells. */
+/*
+ * Entries for the base of a write are not needed, because the base follows from the version that
+ * the write published.
+ */
 static enum history_verdict check_real_time(const struct history *history, const struct history_versions *versions,
                                             struct history_finding *finding)
 {

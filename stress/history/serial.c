@@ -3,12 +3,13 @@
  * history is strictly serializable exactly if all its operations can be removed in order.
  *
  * X must come before Y in three cases: Y read what X published; Y published the version after one
- * that X published or read; or X returned before Y was called. An abort needs at least one of
- * several writes: one that went beyond one of its versions. All these rules require an operation to
- * be earlier, and none forbids it. It is therefore never wrong to do next whatever may be done
- * next, and one pass decides (AND/OR precedences: Moehring, Skutella and Stork, SIAM J. Comput.
- * 2004). Real time is not stored as edges. Instead, operations are released in the order of their
- * calls, up to the first return that is not done.
+ * that X published or read; or X returned before Y was called. An abort must come after at least
+ * one of several writes, namely those that replaced a version on which it was based. All these
+ * rules demand that some operation comes earlier; none forbids that one does. It is therefore never
+ * wrong to do next whatever may be done next, and one pass decides (AND/OR precedences: Moehring,
+ * Skutella and Stork, SIAM J. Comput. 2004). Real time is not stored as edges. Instead, operations
+ * are released in the order of their calls, up to the first return of an operation that is not
+ * done.
  *
  * The operations that remain at the end contain a cycle. It is found by following, from each
  * operation, one operation for which it waits. The known order of versions makes the problem easy;
@@ -144,7 +145,7 @@ static enum history_verdict add_abort_edges(struct graph *graph, struct history_
 	return HISTORY_HOLDS;
 }
 
-/* After counting: turns counts into positions, and allocates the arrays. */
+/* Called between counting and filling: turns counts into positions, and allocates the arrays. */
 static int make_room(struct edges *edges, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
@@ -190,7 +191,10 @@ static void offer(struct graph *graph, uint32_t op)
 		graph->ready[graph->readies++] = op;
 }
 
-/* Releases all operations that were called no later than the first return that is not done. */
+/*
+ * Releases all operations that were called no later than the first return of an operation that is
+ * not done.
+ */
 static void release(struct graph *graph)
 {
 	const struct history_op *ops = graph->history->op;

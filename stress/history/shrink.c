@@ -3,8 +3,8 @@
  *
  * Delta debugging (Zeller and Hildebrandt, 2002): remove a part of the units, first halves, then
  * ever smaller parts, and keep what still fails. At the end no single unit can be removed. The
- * caller decides what a unit is. The two functions below choose units so that a history that holds
- * still holds without one of them. What remains of a failure is therefore a reason for it.
+ * caller decides what a unit is. The two functions below choose units whose removal makes no
+ * correct history fail. The operations that remain of a failure are therefore a reason for it.
  */
 #include "history/history.h"
 
@@ -44,8 +44,8 @@ static void units_by_value(const struct history *history, uint32_t unit[])
 }
 
 /*
- * Values that were certainly not inside during `witness`, and all other results, may be removed.
- * They form one unit, because removing one of them alone achieves little.
+ * Values that were possibly inside during `witness` stay. All other values and all other results
+ * may be removed. They form one unit, because the removal of a single one achieves little.
  */
 static void units_beside(const struct history *history, size_t witness, uint32_t unit[])
 {

@@ -1,6 +1,6 @@
 /*
- * stamps.c - histories whose operations tell when they took effect: the stamps must explain what
- * was read, and agree with real time.
+ * stamps.c - histories whose operations have stamps, which tell when they took effect. The stamps
+ * must explain what was read, and agree with real time.
  *
  * For each variable, in the order of stamps: versions grow by one with each write, and each read
  * sees the last version up to its stamp. Over all variables, from the back: no operation with a
@@ -43,8 +43,8 @@ static enum history_verdict disagree(const struct history *history, const struct
 }
 
 /*
- * A read may have the stamp of what it sees. A write has a larger stamp than all operations before
- * it.
+ * Returns 1 if the stamp is large enough after an operation of stamp `bound`. A read may have the
+ * stamp of the write that it sees. A write must have a larger stamp than all operations before it.
  */
 static int above(uint64_t bound, uint64_t stamp, uint32_t reads)
 {

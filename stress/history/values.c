@@ -1,11 +1,12 @@
 /*
- * values.c - pairs of put and take, and counts of what is inside; see values.h.
+ * values.c - pairs of put and take, and counts of the values inside; see values.h.
  *
- * Source. Henzinger, Sezgin and Vafeiadis (CONCUR 2013) give these patterns: values that were never
- * put, were taken twice or taken early, and "empty" results that are covered by values that are
- * certainly inside. Together with the pattern of order in fifo.c they are complete for a queue, as
- * these authors and Bouajjani, Emmi, Enea and Hamza (ICALP 2015) show. The bounds count what is
- * certainly and possibly inside at each moment; we know of no publication of them.
+ * Source. Henzinger, Sezgin and Vafeiadis (CONCUR 2013) give these patterns: a value was never put,
+ * was taken twice, or was taken before its put; or a take returned "empty" although at every moment
+ * some value was certainly inside. Together with the pattern of order in fifo.c they are complete
+ * for a queue, as these authors and Bouajjani, Emmi, Enea and Hamza (ICALP 2015) show. The bounds
+ * count the values that are certainly inside and possibly inside at each moment. We know of no
+ * publication of these bounds.
  */
 #include "history/values.h"
 
@@ -227,8 +228,9 @@ static enum history_verdict over_capacity(const struct history_values *values, u
 }
 
 /*
- * A value whose put and take overlap is inside at some moment of the overlap, in every order. At
- * that moment there was room for it in addition to the values that were certainly inside.
+ * If the put and the take of a value overlap, the value is inside at some moment of the overlap, in
+ * every order. At that moment there must be room for it in addition to the values that are
+ * certainly inside.
  */
 static enum history_verdict check_capacity(const struct inside *inside, const struct history_values *values,
                                            uint64_t capacity, struct history_finding *finding)
@@ -277,8 +279,8 @@ static enum history_verdict check_answers(const struct history *history, uint16_
 }
 
 /*
- * Results that too many items can violate are checked before results that too few can violate.
- * history_units_of_values() relies on this.
+ * Checks results that are wrong because too many values are inside before results that are wrong
+ * because too few are. history_units_of_values() relies on this order.
  */
 static enum history_verdict check_bounds(const struct history *history, const struct inside *inside,
                                          const struct history_values *values, const struct history_bounds *bounds,

@@ -28,17 +28,17 @@ enum history_verdict history_values_init(struct history_values *values, const st
 void history_values_fini(struct history_values *values);
 
 /*
- * Checks each result that tells how full the collection is: it must have been possible that it was
- * that full. Patterns: "empty", "full", "capacity", "stays". A value is certainly inside from the
- * return of the put to the call of the take. It is possibly inside from the call of the put to the
- * return of the take.
+ * Checks each result that tells how full the collection is. The collection must possibly have been
+ * that full at some moment of the call. Patterns: "empty", "full", "capacity", "stays". A value is
+ * certainly inside from the return of the put to the call of the take. It is possibly inside from
+ * the call of the put to the return of the take.
  */
 enum history_verdict history_check_counts(const struct history *history, const struct history_values *values,
                                           const struct history_bounds *bounds, struct history_finding *finding);
 
 /*
- * Return the first event after the value's take, and the first event of the take; the end if the
- * value was never taken.
+ * Return the number of the return and of the call of the value's take, or of the end if the value
+ * was never taken.
  */
 uint32_t history_take_returned(const struct history_values *values, uint32_t value);
 uint32_t history_take_called(const struct history_values *values, uint32_t value);

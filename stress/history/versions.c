@@ -66,8 +66,8 @@ static enum history_verdict add_all(struct history_versions *versions, const str
 }
 
 /*
- * The entry must belong to the version that the walk has reached. `previous` is the entry of the
- * same variable before it, or NULL.
+ * Checks that the entry belongs to `current`, the version that the walk has reached, or publishes
+ * the next one. `previous` is the entry of the same variable before it, or NULL.
  */
 static enum history_verdict check_entry(const struct history_entry *entry, const struct history_entry *previous,
                                         uint64_t current, int partial, struct history_finding *finding)

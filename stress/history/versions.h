@@ -28,7 +28,7 @@ struct history_versions {
 enum history_verdict history_versions_init(struct history_versions *versions, const struct history *history,
                                            uint64_t initial, struct history_finding *finding);
 void history_versions_fini(struct history_versions *versions);
-/* The first entry after this object's version; versions->count: none. */
+/* Returns the first entry after this object's version; versions->count: there is none. */
 size_t history_versions_behind(const struct history_versions *versions, uint64_t object, uint64_t version);
 
 #endif

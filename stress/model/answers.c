@@ -7,29 +7,32 @@
  * order of the calls in which one thread could have got the same results.
  *
  * Two kinds of order must be kept. The first is the order of the calls of one thread. The second is
- * that call a precedes call b if a's end happens before b's begin, in the sense of C11: as if a
- * wrote a plain word when it ended, and b read it when it began, without a race. The thread that
- * calls b has then acquired, directly or through other threads, from a release that a's thread
- * performed after a: by a later call, or by the program's own means. What a's own releases carry
- * precedes a's end, and so proves nothing. The order of seq_cst operations is not a part of
- * happens-before either. A program that wants two calls ordered by such means must make
- * happens-before show it. The order of steps in the checker proves nothing.
+ * happens-before (C11): call a precedes call b if the end of a happens before the begin of b. In
+ * other words, if a wrote a plain word at its end and b read that word at its begin, the two
+ * accesses would not race. The thread that calls b has then acquired from a release that the thread
+ * of a performed after a. It may have acquired directly or through other threads. The release may
+ * belong to a later call or to the program itself. A release inside a comes before the end of a, so
+ * an acquire from it does not order the two calls. The order of seq_cst operations is not a part of
+ * happens-before, and neither is the order of steps in the checker. A program that needs two calls
+ * to be ordered must therefore make one of them happen before the other.
  *
- * A call that is ordered after another one is also ordered after everything before that one. A
- * number for each thread therefore tells what came before a call: how many calls of that thread.
- * This need not be an order of intervals (general.c). The calls of setup come before all others,
- * and those of finish after all others.
+ * A call that is ordered after another call is also ordered after everything before that call. So
+ * one number for each thread tells which of its calls came before a given call: the first n. Such
+ * an order need not be an order of intervals (general.c). The calls of setup come before all other
+ * calls, and the calls of finish come after all other calls.
  *
- * Searches that leave out executions stay right. What is noted follows from what each thread read,
- * and from which store it read it. Executions that the reduction treats as one have both in common,
- * and so have the same results and the same happens-before. Stopping a thread leaves nothing to
- * judge that is not judged in an execution in which the thread continues: a result that no order
- * explains is not explained by any later call either. With states merged, the results and their
- * order are a part of the state, and so are the ends of calls that each view knows. Two executions
- * are merged only if what follows will be judged in the same way (memory_state.c).
+ * Searches that leave out executions miss no wrong result. The results and the order of the calls
+ * follow from the values that each thread read and from the stores that it read them from.
+ * Executions that the reduction treats as one agree in both, so they have the same results and the
+ * same happens-before. An execution with a stopped thread is not judged. Its results are judged in
+ * an execution in which the thread continues, and no later call explains a result that no order
+ * explains. With states merged, the results and their order are a part of the state. The ends of
+ * calls that each view knows are a part of it, too. Two executions are merged only if what follows
+ * will be judged in the same way (memory_state.c).
  *
- * Millions of executions have few histories. Histories that were judged are therefore kept and
- * looked up. They are kept whole, because a hash alone might accept another history.
+ * Millions of executions have only a few different histories. Histories that were judged are
+ * therefore kept and looked up. They are kept whole, because a hash alone might accept another
+ * history.
  */
 #include "model/answers.h"
 
@@ -200,8 +203,8 @@ uint64_t answers_state(void)
 enum { KEY = 5 + 4 * ANSWER_PARTS, FIRST_ROOM = 1 << 10 };
 
 /*
- * Histories that hold. Each is a count and that many words, of which the first is a hash. A table
- * has their indices + 1.
+ * The histories that hold. Each history is a count, followed by that many words; the first of these
+ * words is a hash. slots[] is a hash table of the histories' indices + 1.
  */
 static uint64_t *judged;
 static size_t judged_used, judged_room, judged_count;
@@ -283,7 +286,7 @@ static void make_room(size_t words)
 		abort();
 }
 
-/* Remembers the key, which is new and holds. */
+/* Remembers the history in key[], which is new and holds. */
 static void remember(size_t words, size_t *slot)
 {
 	memcpy(judged + judged_used, key, words * sizeof(key[0]));

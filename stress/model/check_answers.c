@@ -1,10 +1,11 @@
 /*
- * check_answers.c - checks how results are judged: a call precedes another one exactly as far as
- * happens-before shows it.
+ * check_answers.c - checks how results are judged: one call precedes another exactly if the end of
+ * the first happens before the begin of the second.
  *
- * There is no structure here. Threads state what calls returned, so that the judging itself is
- * tested. One thread puts a value, and another returns "empty". Whether there is an explanation
- * depends on what orders the two calls. check_state.c shows that merged states distinguish results.
+ * There is no structure here, because the subject is the judge itself. Threads only state what
+ * calls returned. One thread states that it put a value, and another that it found "empty". Whether
+ * an order of the calls explains both depends on how the two calls are ordered. check_state.c shows
+ * that merged states distinguish results.
  */
 #include "model/judged.h"
 #include "model/orders.h"
@@ -51,7 +52,7 @@ static void put_and_tell(void)
 	STORE(flag, 1, RLX);
 }
 
-/* What the store releases precedes the end of the call. */
+/* The store is inside the call, so it releases only what precedes the end of the call. */
 static void release_and_end(void)
 {
 	weir_model_call_begins(0);
@@ -103,7 +104,7 @@ static void empty_behind_the_other(void)
 		say_empty();
 }
 
-/* A read that misses the store precedes it in S, but that is not happens-before. */
+/* A seq_cst read that misses the store precedes the store in S, but does not happen before it. */
 static void put_and_look(void)
 {
 	say_put(1);

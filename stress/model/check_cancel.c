@@ -1,5 +1,5 @@
 /*
- * check_cancel.c - cancel tokens: a hook runs once or is removed, sees what was done before the
+ * check_cancel.c - cancel tokens: a hook runs once or is removed, it sees what was done before the
  * fire, and its slot is reused.
  */
 #include <stdio.h>
@@ -15,7 +15,7 @@ static struct scene {
 	weir_cancel *token;
 	weir_cancel_hook *hooks[MOST];
 	int data; /* written before a fire */
-	/* by thread and round of the hook: two hooks may run at the same time */
+	/* [thread][round] of the hook. One count each, because two hooks may run at the same time */
 	int called[MOST][ROUNDS];
 	int rounds;      /* how often each thread adds and removes a hook */
 	int off[MOST];   /* how often off returned that fn never runs */
@@ -30,7 +30,9 @@ static void setup(void *context)
 
 static void called(void *context)
 {
-	/* This races unless the fire came before, even if the hook is added late. */
+	/*
+	 * This read races unless the fire happened before it, also if the hook is added after the fire.
+	 */
 	weir_model_assert(scene.data == 7);
 	++*(int *)context;
 }
@@ -78,7 +80,7 @@ static void called_unless_off(void *context)
 	weir_cancel_release(scene.token);
 }
 
-/* Two fires; thread 0's data is for the hook of thread 2. */
+/* Threads 0 and 1 fire. The hook of thread 2 reads data, which is set from the start. */
 static void two_fires(void *context, size_t who)
 {
 	(void)context;
@@ -88,7 +90,7 @@ static void two_fires(void *context, size_t who)
 		on_off_beside_fire(context, who);
 }
 
-/* There is one fire more than there is room for causes. */
+/* Three threads fire, but a token has room for two causes only. */
 static void three_fires(void *context, size_t who)
 {
 	(void)context;
@@ -107,7 +109,10 @@ static void first_once(void *context)
 	called_unless_off(context);
 }
 
-/* A hook that stays added has run when all threads have ended, whichever thread was first. */
+/*
+ * A hook that is not removed has run when all threads have ended, whether it was added before the
+ * fire or after it.
+ */
 static void on_beside_fire(void *context, size_t who)
 {
 	(void)context;
@@ -129,7 +134,7 @@ static void all_called(void *context)
 	weir_cancel_release(scene.token);
 }
 
-/* There is no fire: this checks that a slot passes from thread to thread. */
+/* No thread fires. This checks that the slot of a removed hook can pass to another thread. */
 static void slots_change_hands(void *context, size_t who)
 {
 	(void)context;
@@ -148,7 +153,7 @@ static void none_called(void *context)
 }
 
 /*
- * Each thread has a reference. The cause is present once the token reports that it fired, and the
+ * Each thread has a reference. If the token reports that it was fired, its cause can be read. The
  * last release frees the token.
  */
 static void setup_held(void *context)

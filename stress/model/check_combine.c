@@ -1,12 +1,13 @@
 /*
- * check_combine.c - combined updates: each takes effect in one version, once, and all threads agree
- * in which version, whatever else changes the variable meanwhile.
+ * check_combine.c - combined updates: each update takes effect once, in one version, and all
+ * threads agree which version that is. This holds whatever other changes of the variable come in
+ * between.
  *
- * Values have two elements, which is large here. A thread's updates add to a decimal place of its
- * own, so that a value shows how many updates of each thread it contains. An assignment restarts at
- * 1000. The second element is always twice the first. If a value was read before it was complete,
- * this shows it, and so does a race. The checker itself finds reads of freed memory and leaks. A
- * thread releases the operand of an update right after the call.
+ * Values have two elements, which is large here. Each thread's updates add to a decimal place of
+ * that thread, so that a value shows how many updates of each thread it contains. An assignment
+ * restarts at 1000. The second element is always twice the first. A read of an incomplete value
+ * would find other elements, or show as a race. The checker itself finds reads of freed memory and
+ * leaks. A thread releases the operand of an update right after the call.
  */
 #include <string.h>
 #include <weir/scatter.h>
@@ -24,12 +25,12 @@ static struct scene {
 	weir_var *x, *y;
 	weir_tensor *indices, *assigned;
 	const char *calls[THREADS]; /* LETTERS says what each does */
-	/* of updates, in the order of calls; 0: there was no memory */
+	/* the versions of updates, in the order of calls; 0: there was no memory */
 	uint64_t versions[THREADS][MOST_CALLS];
 	int64_t signs[THREADS][MOST_CALLS];
 	_Atomic(int) is_poor; /* there is no memory for values */
 	size_t updates[THREADS];
-	/* the setup has made an update, so there is a round of a replaced version */
+	/* 1: the setup has made an update, so there is a round of a replaced version */
 	int before;
 	uint64_t spares;      /* weiri_spares_share; with 0, a read of freed memory is detected */
 	uint64_t assigned_as; /* the version of the assignment; 0: there was none */
@@ -108,7 +109,7 @@ static void update(size_t me, char how)
 static void *allocate(void *context, size_t size, size_t alignment)
 {
 	(void)context;
-	/* [relaxed] a call that runs during `m` may find no memory, too. */
+	/* [relaxed] a call that another thread makes during `m` may find no memory, too. */
 	if (size == sizeof(struct weir_tensor) + 2 * sizeof(int64_t) && weiri_load_relaxed(&scene.is_poor))
 		return NULL;
 	return weir_model_allocate(size, alignment);
@@ -220,10 +221,7 @@ static uint64_t versions_published(void)
 	return count;
 }
 
-/*
- * At most one copy is wasted, and each version that updates published is a copy that was not
- * wasted.
- */
+/* Each version that updates published is a copy that was not wasted. */
 static void check_copies(void)
 {
 	struct weir_reclaim_stats stats = {WEIR_RECLAIM_STATS_INIT};
@@ -233,8 +231,8 @@ static void check_copies(void)
 }
 
 /*
- * The final value is the one that was assigned last, with each update that was published after it,
- * once.
+ * The final value is the assigned one (0 if none was), plus each update that was published after
+ * the assignment, once.
  */
 static void finish(void *context)
 {

@@ -2,9 +2,9 @@
  * check_coordinator.c - a coordinator's stop during its join, and members that leave while the
  * joiner frees it.
  *
- * After the join the joiner sees what a member wrote before it left. A leaving member accesses
- * nothing that the joiner may have freed. One of the reported errors reaches the joiner; the other
- * reporting threads learn that they came too late.
+ * After the join the joiner sees what a member wrote before it left. A leaving member accesses no
+ * memory that the joiner may have freed. One of the reported errors reaches the joiner. Each thread
+ * that reported another error learns that it came too late.
  */
 #include <stdio.h>
 #include <string.h>
@@ -95,8 +95,8 @@ static void stop_and_leave(void *context, size_t who)
 }
 
 /*
- * A thread that is not a member requests a stop during the join. The joiner gets its error, or the
- * call returns it to the requester.
+ * A thread that is not a member requests a stop during the join. Either the joiner gets the error
+ * of that thread, or the request returns the error, because it came too late.
  */
 static void stop_beside_join(void *context, size_t who)
 {
@@ -118,8 +118,8 @@ static void error_is_somewhere(void *context)
 }
 
 /*
- * There are two causes. The first is kept, and a thread that waits for the stop is woken and sees
- * what was written before.
+ * Two threads request a stop, each with a cause. The first cause is kept. A thread that waits for
+ * the stop is woken, and sees what was written before the stop.
  */
 static void two_causes(void *context, size_t who)
 {
@@ -143,8 +143,8 @@ static void one_cause(void *context)
 }
 
 /*
- * The coordinator starts thread 1. After the join, thread 0 sees what thread 1 wrote, and the id of
- * thread 1 was joined.
+ * The coordinator starts thread 1. After the join, thread 0 sees what thread 1 wrote, and the
+ * system's thread was joined.
  */
 static enum weir_status write_data(weir_coordinator *coordinator, void *context, weir_error *error)
 {
@@ -189,7 +189,7 @@ static void clear_and_enter(void *context, size_t who)
 	weir_model_assert(weir_coordinator_status(scene.coordinator, NULL) == WEIR_OK);
 }
 
-/* A thread that sees that the join is over sees what the members did. */
+/* A thread that finds that the join is over sees what the members did. */
 static void look_for_the_join(void *context, size_t who)
 {
 	(void)context;
@@ -204,8 +204,8 @@ static void look_for_the_join(void *context, size_t who)
 }
 
 /*
- * No thread waits: two threads request a stop, members enter and leave, and a thread that is
- * stopped half way does not delay another thread.
+ * Two threads request a stop, and members enter and leave. No call waits, so a thread that the
+ * checker stops half way delays no other thread.
  */
 static void stop_enter_leave(void *context, size_t who)
 {

@@ -5,14 +5,15 @@
  * A scope gives each thread a row of calls, a letter each; LETTERS says what each letter does.
  *
  * Required of every execution:
- * - At most one execution is inside at a time. Executions access plain memory, so a race is a
- *   failure, too.
- * - A waiter enters, or returns because of the token or the deadline. (All threads asleep is a
- *   failure of its own.)
- * - An operation that was started completes once, and has run once unless it was cancelled.
+ * - At most one execution is inside at a time. Executions access plain memory, so two that overlap
+ *   also show as a race.
+ * - A waiter enters, or returns because of the token or the deadline. (The checker reports a
+ *   failure if all threads sleep.)
+ * - A started operation completes once. Its function has run once, unless the operation was
+ *   cancelled.
  * - At the end the section is free.
- * - If `l` and `r` both left their first section, at least one of them entered its second:
- *   refusals in two sections have one order.
+ * - If `l` and `r` both entered their first section, at least one of them enters its second
+ *   section: refusals in two sections have one order.
  */
 #include <weir/critical_section.h>
 #include <weir/reclaim.h>
@@ -157,7 +158,8 @@ static void cancel(size_t me)
 	LETTER('h', "help the pool once", (void)weir_pool_help(scene.pool, 1)) \
 	LETTER('l', "execute in the section; if it was entered, then in the second", \
 	       execute_across(scene.section, scene.second)) \
-	LETTER('r', "the same the other way round", execute_across(scene.second, scene.section))
+	LETTER('r', "execute in the second section; if it was entered, then in the first", \
+	       execute_across(scene.second, scene.section))
 
 static void call(size_t me, char what)
 {

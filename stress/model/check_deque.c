@@ -1,7 +1,7 @@
 /*
- * check_deque.c - the work-stealing deque: the owner or a thief gets each item, once, with what was
- * written before the push. Some order of the calls explains which thread got which item, and which
- * thread found none. (The result of a thief that lost a race is not judged.)
+ * check_deque.c - the work-stealing deque: the owner or a thief gets each item once, and sees what
+ * was written before the push. Some order of the calls explains which thread got which item, and
+ * which thread found none. (A steal that lost a race is not judged.)
  */
 #include <stdio.h>
 #include <string.h>
@@ -86,7 +86,7 @@ static void have(const int *item, size_t who)
 {
 	size_t i = (size_t)(item - scene.data);
 
-	weir_model_assert(*item == (int)i + 1); /* This races unless the push happened before. */
+	weir_model_assert(*item == (int)i + 1); /* This races unless the push happened before it. */
 	scene.had[i][who]++;
 }
 
@@ -101,7 +101,7 @@ static void push(void)
 	weir_model_answer(PUSHED, pushed + 1, 0);
 }
 
-/* If `really` is 0, it returns "empty" without reading. */
+/* If `really` is 0, the take returns "empty" without reading. */
 static void take(int really)
 {
 	int *item;

@@ -1,12 +1,13 @@
 /*
- * check_eras.c - I1 of reclaim/section.h, required of structures: a thread that unlinks an object
- * reads an era that is no older than the era in which a section began that still found the object.
+ * check_eras.c - I1 of reclaim/section.h, which structures must ensure. Suppose that a section
+ * finds an object that another thread unlinks. The era that the unlinking thread then reads is no
+ * older than the era in which the section began.
  *
  * There are three threads: one removes the object and retires it, one looks for it in a section,
- * and one begins an era. Nothing is collected, so the object that was found still exists at the
- * end, and its retirement era can be compared with the era in which the section began. A collector
- * that ran in between would free what was retired before that era. Four steps in the right order
- * suffice; a scope with a collection would need a hundred.
+ * and one begins an era. Nothing is collected, so an object that was found still exists at the end.
+ * Its retirement era can then be compared with the era in which the section began. If it were
+ * older, a collector in between would free the object. A violation takes four steps in a certain
+ * order; in a scope with a collection it would take a hundred.
  */
 #include <weir/reclaim.h>
 
@@ -298,8 +299,8 @@ static void setup_poor_variable(void *context)
 }
 
 /*
- * Pushes a request, finds no memory for the computation, and closes the round of a version that
- * stays the newest.
+ * The update pushes a request, finds no memory for the computation, and closes the round. The
+ * version stays the newest.
  */
 static void add_in_vain(void)
 {
@@ -309,7 +310,7 @@ static void add_in_vain(void)
 	weir_tensor_release(delta);
 }
 
-/* Does the same as a thread that pushes another request there. */
+/* Does the same as a thread that pushes another request onto the round. */
 static struct weiri_retired *look_at_request(struct weiri_scope *scope)
 {
 	struct weiri_version *head;
@@ -369,8 +370,8 @@ static void end_commit(struct weiri_scope *scope)
 }
 
 /*
- * Does the same as a thread that meets the version: it reads the stamp, or the cell if there is
- * none (S2 of var/version.h).
+ * Does the same as a thread that finds the version. Such a thread reads the stamp, or the cell if
+ * the version has no stamp yet (S2 of var/version.h).
  */
 static struct weiri_retired *look_at_cell(struct weiri_scope *scope)
 {

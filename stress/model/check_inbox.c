@@ -1,7 +1,7 @@
 /*
- * check_inbox.c - the pool's inbox: each task is taken once, with what was written before its put.
- * This holds even if rings are full, if two threads create the next ring at the same time, and if
- * tasks are on the chain. Here the inbox has two rings, for 1 and 4 tasks.
+ * check_inbox.c - the pool's inbox: each task is taken once, and the taker sees what was written
+ * before the put. This holds even if rings are full, if two threads create the next ring at the
+ * same time, and if tasks are on the chain. Here the inbox has two rings, for 1 and 4 tasks.
  */
 #include <stdio.h>
 #include <weir/alloc.h>
@@ -21,7 +21,7 @@ static struct scene {
 	struct weiri_inbox inbox;
 	struct job jobs[MOST];
 	size_t inside; /* number of tasks that are inside at the start */
-	/* how many of these were taken out of the rings again; the other tasks are on the chain */
+	/* how many of these the setup took out of the rings again; the others are on the chain */
 	size_t rings;
 	size_t putters, takes;
 } scene;

@@ -1,7 +1,7 @@
 /*
- * check_invariants.c - some assertions need one instant of a structure, which only this checker
- * has. Each of them must find a structure that was spoiled (lib/weir/base/assert.h).
- * tests/test_invariants.c tests the others.
+ * check_invariants.c - the assertions that examine a structure at one instant, which only this
+ * checker can do (lib/weir/base/assert.h). Each of them must find the fault in a structure that was
+ * spoiled. tests/test_invariants.c tests the other assertions.
  */
 #include <weir/reclaim.h>
 

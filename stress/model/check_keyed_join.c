@@ -5,8 +5,8 @@
  * A scope gives each thread a row of calls, a letter each; LETTERS says what each letter does.
  *
  * Required of every execution: a look sees both keys of an insert or neither (if no other call
- * changes them); a batch holds each key with its values; as many tuples are taken as were
- * completed, less those that are left; waiters wake; nothing leaks or is freed early.
+ * changes them); a batch has the right values for each key; each completed tuple is taken or left;
+ * waiters wake; nothing leaks or is freed early.
  */
 #include <weir/flow/keyed_join.h>
 #include <weir/reclaim.h>

@@ -1,6 +1,6 @@
 /*
- * check_list.c - the list of waiters: a walk during removals ends, even while a remover is stopped
- * half way. Each node is removed once, and exists as long as any thread walks over it.
+ * check_list.c - the list of waiters. A walk during removals ends, even if a remover is stopped
+ * half way. Each node is removed once, and exists as long as any thread may reach it in a walk.
  */
 #include <stdatomic.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@ enum { MOST = 3 };
 struct entry {
 	struct weiri_list_node node;
 	int data;    /* written before the entry is appended */
-	int removed; /* written by the thread that removes the entry, while it may */
+	int removed; /* written by the thread that removes the entry, just before */
 };
 
 static struct scene {
@@ -30,8 +30,8 @@ static struct scene {
 } scene;
 
 /*
- * Runs at the end of an entry's time in the list. It frees the entry, so that a thread that still
- * reads it is detected.
+ * Reclaims an entry. It frees the memory, so that the checker detects a thread that still reads the
+ * entry.
  */
 static void ended(struct weiri_retired *retired)
 {
@@ -123,8 +123,8 @@ static void others_left(void *context)
 }
 
 /*
- * An era begins meanwhile, as in a collection. The removal must not get an older era than a walk
- * that found the entry. Otherwise the remover's collection frees the entry during the walk.
+ * An era begins meanwhile, as in a collection. The removal must not read an older era than a walk
+ * that finds the entry. Otherwise the remover's collection frees the entry during the walk.
  */
 static void walk_beside_removal_and_era(void *context, size_t number)
 {
@@ -146,9 +146,9 @@ static void walk_beside_removal_and_era(void *context, size_t number)
 }
 
 /*
- * L3: thread 0 is at an entry while the entry is removed. Before that, another entry, which is
- * younger than the walk, was put behind it, and ends first. The mark that the walk then finds would
- * lead to freed memory.
+ * L3: thread 0 is at an entry while thread 1 removes it. Before that, thread 1 has appended another
+ * entry behind it, which is younger than the walk and is freed first. If the walk followed the link
+ * of the removed entry, it would come to freed memory.
  */
 static void walk_on_a_removed_entry(void *context, size_t number)
 {
@@ -184,7 +184,7 @@ static void none_left(void *context)
 
 /*
  * A thread appends and then reads a flag; another thread sets the flag and then walks. At least one
- * of them sees the other.
+ * of them sees the write of the other.
  */
 static void append_beside_flag(void *context, size_t number)
 {
@@ -209,8 +209,8 @@ static void one_saw_the_other(void *context)
 }
 
 /*
- * The contents of an entry are written before it is appended, and read by a walk. Two entries are
- * appended at the same place.
+ * A walk reads the contents of an entry, which were written before the entry was appended. Two
+ * entries are appended at the same place.
  */
 static void appends_beside_walk(void *context, size_t number)
 {

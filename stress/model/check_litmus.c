@@ -1,13 +1,13 @@
 /*
- * check_litmus.c - tests the checker: small programs for which it is known which outcomes C11
- * allows and forbids.
+ * check_litmus.c - tests the checker: small programs of which it is known which outcomes C11
+ * allows.
  *
- * Each program writes what it saw into state.saw. The set of outcomes over all executions is
- * compared with the set that C11 allows, less what is not explored according to model.h (load
- * buffering; 2+2W with both inner stores last). Each program is explored in four ways: with the
- * reduction; without it, which must give the same set; with a bound on preemptions; and at random.
- * The last two must give no additional outcome. Planted faults follow. Each must be reported, and
- * its replay string must lead to it again.
+ * Each program writes what it saw into state.saw. The set of outcomes of all executions must be the
+ * set that C11 allows, without the outcomes that the checker does not explore according to model.h
+ * (load buffering; 2+2W with both inner stores last). Each program is explored in four ways: with
+ * the reduction; without it, which must give the same set; with a bound on preemptions; and at
+ * random. The last two must give no additional outcome. Planted faults follow. Each must be
+ * reported, and its replay string must lead to it again.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -160,7 +160,10 @@ static void sb_mixed(void *context, size_t number)
 
 /* -- coherence --------------------------------------------------------------------------------- */
 
-/* CoRR: x = 1 || x = 2 || a = x; b = x. Never a later value and then the first value. */
+/*
+ * CoRR: x = 1 || x = 2 || a = x; b = x. The reader never sees a later value and then the initial
+ * value.
+ */
 static void corr(void *context, size_t number)
 {
 	(void)context;
@@ -184,7 +187,7 @@ static void cowr(void *context, size_t number)
 	}
 }
 
-/* CoRW and two readers: they agree on the order of two stores. */
+/* Coherence with two readers: both see the two stores in the same order. */
 static void two_readers(void *context, size_t number)
 {
 	(void)context;
@@ -285,8 +288,8 @@ static void disagree(void *context)
 }
 
 /*
- * WRC: x = 1  ||  a = x; y = 1  ||  b = y; c = x.  The outcome in question is a = b = 1, c = 0:
- * causality passes through thread 2.
+ * WRC: x = 1 || a = x; y = 1 || b = y; c = x. The outcome in question is a = b = 1, c = 0. It is
+ * excluded if happens-before passes from thread 1 through thread 2 to thread 3.
  */
 static void wrc(size_t number, memory_order store, memory_order load)
 {
@@ -382,7 +385,10 @@ static void release_sequence(size_t number, int by_rmw)
 		if (LOAD(x, RLX) == 1)
 			STORE(x, 2, RLX);
 	} else if (LOAD(x, ACQ) == 2) {
-		/* 0 + 1 = 1 is the other thread's own value; 2 continues the release sequence. */
+		/*
+		 * The value 1 is the sum of 0 and the other thread's own addition. The value 2 continues
+		 * the release sequence.
+		 */
 		state.saw[1] = state.plain;
 	}
 }
@@ -559,8 +565,8 @@ static void assertion(void *context, size_t number)
 }
 
 /*
- * Each thread writes one more byte of the word, which is not a race, before the other thread reads
- * what both write.
+ * Both threads write one byte of the word, which is a race. Each thread then writes another byte of
+ * the word, which only this thread accesses. The second write must not hide the race.
  */
 static void shared_byte(void *context, size_t number)
 {
@@ -570,8 +576,8 @@ static void shared_byte(void *context, size_t number)
 }
 
 /*
- * A thread whose exchange fails writes the value that it found to the place from which the other
- * thread reads its expected value.
+ * Both threads use one variable for the expected value of their exchanges. An exchange that fails
+ * writes the value found to that variable, and races with the other exchange, which reads it.
  */
 static void shared_expectation(void *context, size_t number)
 {
@@ -580,8 +586,8 @@ static void shared_expectation(void *context, size_t number)
 }
 
 /*
- * Only a switch between the last two of 70 steps reveals it, so changes of priority must also occur
- * that late.
+ * Only a switch between the last two of 70 steps reveals the fault, so changes of priority must
+ * also occur that late.
  */
 static void late_step(void *context, size_t number)
 {
@@ -596,7 +602,10 @@ static void late_step(void *context, size_t number)
 	}
 }
 
-/* Another thread reads late what one thread writes, so at first no other thread seems to use it. */
+/*
+ * The second thread reads late what the first one writes, so at first the location seems to belong
+ * to the first thread alone.
+ */
 static void looked_at_late(void *context, size_t number)
 {
 	(void)context;
@@ -718,8 +727,8 @@ static struct weir_model_result try_fault(const struct fault *fault, struct weir
 }
 
 /*
- * The same seed tries the same executions, and finds each of the faults. Another seed finds them in
- * other executions, or immediately.
+ * The same seed tries the same executions, and finds the fault in the same one. Another seed finds
+ * it in another execution, or in the first.
  */
 static int check_random(const struct fault *fault)
 {
@@ -746,7 +755,9 @@ static int check_merged(const struct fault *fault)
 	return !right;
 }
 
-/* Both threads read before one of them marks, which takes one preemption. */
+/*
+ * To find the fault, both threads must read before one of them marks, which takes one preemption.
+ */
 static int check_preemptions(void)
 {
 	static const struct fault fault = {"double_free", 2, make, double_free, free_nothing, "double free"};

@@ -5,9 +5,9 @@
  * and 2; LETTERS says what each letter does.
  *
  * Required of every execution: each component that was put is taken once, with its key, or is
- * cleared, or is left; no call gets a part of an incomplete key; a key is complete or incomplete
- * and never both; bytes and numbers agree in every look, within the bounds; waiters wake; an
- * operation that was started completes once; no tensor leaks or is freed early.
+ * cleared, or is left; no call gets a component of an incomplete key; no look counts a key as both
+ * complete and incomplete; in every look bytes and numbers agree and are within the bounds; waiters
+ * wake; a started operation completes once; no tensor leaks or is freed early.
  */
 #include <weir/flow/map_staging.h>
 #include <weir/reclaim.h>
@@ -87,7 +87,10 @@ static void have(size_t me, int64_t key, size_t first, weir_tensor *tensors[], s
 	}
 }
 
-/* A call is refused if another call took a part. */
+/*
+ * Checks the status of a call that failed. It may be refused, if another call took a component of
+ * the key.
+ */
 static void check_failure(enum weir_status status, uint64_t deadline_ns)
 {
 	weir_model_assert(status == WEIR_INVALID_ARGUMENT || (status == WEIR_DEADLINE_EXCEEDED && deadline_ns == 0));
@@ -221,7 +224,7 @@ static void setup(void *context)
 		call(ROWS - 1, *calls);
 }
 
-/* What was put less what was taken: it is left, or was cleared. */
+/* Returns the number of components that were put and not taken. They are left, or were cleared. */
 static int left_of(size_t key, size_t component)
 {
 	int left = 0;

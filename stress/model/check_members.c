@@ -1,6 +1,6 @@
 /*
- * check_members.c - members of a coordinator: names that are read do not tear, one thread reuses a
- * member that left, and ended threads are joined once.
+ * check_members.c - members of a coordinator: a read of names does not tear, only one thread reuses
+ * a member that left, and ended threads are joined once.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "model/threads.h"
 #include "run/members.h"
 
-/* Longer than a word, so that they can tear. */
+/* Longer than a word, so that a read can tear. */
 static const char *const names[] = {"aaaaaaaaaaa", "bbbbbbbbbbb", "ccccccccccc"};
 
 static struct scene {
@@ -25,7 +25,7 @@ static weir_coordinator_member *enter(size_t name)
 	weir_coordinator_member *member = weiri_members_claim(&scene.members, names[name]);
 
 	weir_model_assert(member != NULL);
-	member->loops = (int)name; /* the previous user has finished with it, or this races */
+	member->loops = (int)name; /* races if the previous user still uses the member */
 	weiri_member_enter(member);
 	return member;
 }
@@ -49,7 +49,7 @@ static void look(const char *const *allowed, size_t count)
 			return;
 		}
 	}
-	weir_model_fail("a name that no member had, or a name twice");
+	weir_model_fail("a list of names with a name that no member had, or with a name twice");
 }
 
 /* Thread 0 leaves, and enters under another name; thread 1 reads the names. */

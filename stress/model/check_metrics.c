@@ -1,6 +1,6 @@
 /*
- * check_metrics.c - counters, means and histograms while they are read: nothing is counted twice or
- * omitted, a mean's sum fits its count, and lines pass from thread to thread.
+ * check_metrics.c - counters, means and histograms while they are read: no addition is counted
+ * twice or omitted, a mean's sum fits its count, and stripes pass from thread to thread.
  */
 #include <string.h>
 #include <weir/metrics.h>
@@ -15,9 +15,9 @@ static struct scene {
 	weir_histogram *histogram;
 	weir_summary *summary;
 	const char *calls[THREADS]; /* LETTERS says what each does */
-	/* number of lines; 0 in the table: one for each thread, and one for finish() */
+	/* number of stripes; 0 in the table: one for each thread, and one for finish() */
 	uint32_t own;
-	int apart; /* only one thread adds to the mean */
+	int apart; /* 1: only one thread adds to the mean */
 	int added[THREADS], means[THREADS];
 	int64_t seen[THREADS]; /* the count that the thread read last */
 } scene;

@@ -12,7 +12,7 @@ static struct scene {
 	weir_multi_queue *queue;
 	const char *calls[THREADS]; /* LETTERS says what each does */
 	int inside;                 /* at the start */
-	int must_find;              /* there is an item for each dequeue */
+	int must_find;              /* 1: there is an item for each dequeue */
 	uint64_t data[2 * THREADS];
 	int accepted[THREADS + 1], got[THREADS + 1], closed[THREADS + 1], drained[THREADS + 1];
 } scene;

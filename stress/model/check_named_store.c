@@ -7,12 +7,12 @@
  * the name.
  *
  * The names' hashes end in ..00 (a, c), ..10 (b) and ..11 (d, e). Under the checker a table grows
- * if there are more names than buckets: each name of "adb" has found its place before bucket 3 had
- * a mark.
+ * if there are more names than buckets. The names of "adb" were therefore inserted before bucket 3
+ * had its mark.
  *
- * Required of every execution: a find or walk gives objects that are complete; finds and walks
- * always find a name that stays; the number of objects added and created less those removed is the
- * number at the end; each object is destroyed once.
+ * Required of every execution: a find or walk gives objects that are complete; every find and walk
+ * finds the names that stay; the number of objects at the end is the number of objects that were
+ * added or created, less the number that were removed; each object is destroyed once.
  */
 #include <weir/reclaim.h>
 #include <weir/store.h>

@@ -1,14 +1,14 @@
 /*
- * check_pending.c - operations that wait on an object: what they receive from a change.
+ * check_pending.c - operations that wait on an object: no operation misses a change.
  *
- * The object is as weak as sync/pending.h allows: a count that is changed and read relaxed. Only
- * the list, the claim and AGAIN therefore make an attempt see a change (O2, P1). Areas and
- * variables read their states seq_cst, which would hide a fault. Required of every execution: each
- * wait ends, with an item.
+ * The object orders as little as sync/pending.h allows: it is a count that is changed and read
+ * relaxed. That an attempt sees a change therefore depends on the list, the claim and AGAIN alone
+ * (O2, P1). Areas and variables read their states seq_cst, which would hide a fault. Required of
+ * every execution: each wait ends, with an item.
  *
- * A take that is started before the threads begin has a handle. Threads wait with it, with a token.
- * Required then: each wait ends when the take has ended or the token has fired, and says which; the
- * take ends once.
+ * In some scopes a take is started before the threads begin, and threads wait with its handle and a
+ * token. Required then: each wait ends when the take has ended or the token was fired, and its
+ * status says which of the two; the take ends once.
  */
 #include <weir/alloc.h>
 #include <weir/cancel.h>

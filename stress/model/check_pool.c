@@ -1,6 +1,6 @@
 /*
  * check_pool.c - the pool: each task runs once and sees what was written before its submit, no task
- * waits while a worker sleeps, and a stop runs what was submitted before it.
+ * waits while a worker sleeps, and the tasks that were submitted before a stop run.
  *
  * The workers are the checker's threads, lent to the library's pthread_create (threads.h). If a
  * worker is not woken for a task, "all threads sleep" shows this, because the submitter waits for
@@ -142,7 +142,7 @@ static void setup_hand_over(void *context)
 
 /*
  * One task waits for another one that is submitted meanwhile. The worker that found the first task
- * must ensure that another worker looks for more.
+ * must ensure that another worker looks for more tasks.
  */
 static void setup_dependent(void *context)
 {
@@ -165,8 +165,8 @@ static void submit_both(void *context, size_t who)
 }
 
 /*
- * Two tasks are in a deque whose owner is busy. Neither of two helpers may give up because the
- * other was faster. The worker begins when both helpers have a task.
+ * Two tasks are in a deque whose owner is busy. Two helpers steal them, and neither may give up
+ * because the other was faster. The worker begins when both helpers have a task.
  */
 static void setup_two_in_a_deque(void *context)
 {

@@ -1,20 +1,19 @@
 /*
- * check_priority.c - the strict priority queue: order, towers, nodes that are reused, the end.
+ * check_priority.c - the strict priority queue: order, towers, reused nodes, and the end.
  *
  * A scope gives each thread a row of calls, a character each; LETTERS says what each character
  * does. `inside` is such a row, which runs before the threads begin. Each value is the address of
  * plain data that is written immediately before, so a missing order shows as a race.
  *
  * Required of every execution:
- * - Some order of the calls explains all results (judged.h), except "full" during a put: a put has
- *   its node before its value is stored.
+ * - Some order of the calls explains all results (judged.h), except "full" during another put,
+ *   because a put occupies a node before its value is stored.
  * - What was accepted is dequeued once.
- * - A value that a thread knows to be stored leaves before the values that it precedes, and while
- *   it is stored no call returns "empty". A thread knows this if the value was there from the
- *   start, if the thread enqueued it, or if the producer of a value that the thread dequeued had
- *   enqueued it before.
+ * - If a thread knows that a value is stored, its dequeues return no value that must leave later,
+ *   and do not return "empty". A thread knows this if the value was there from the start, if the
+ *   thread enqueued the value, or if it dequeued a later value of the same producer.
  * - No call returns "full" as long as all values ever enqueued fit.
- * - A call that returns "closed" or "drained" sees what the closer wrote, and is right.
+ * - A call that returns "closed" or "drained" sees what the closer wrote, and its result is true.
  */
 #include <stdio.h>
 #include <string.h>
@@ -75,7 +74,7 @@ static const struct scope {
 	{"n2_iriw_2_puts_seen_by_2_who_peek_and_take", 2, "", {"1", "2", "vd", "vd"}},
 };
 
-/* A take sleeps while tags, which have 4 bits here, advance by more than half their range. */
+/* A take is delayed while tags, which have 4 bits here, advance by more than half their range. */
 static const struct scope long_sleep = {"n1_take_sleeps_over_9_laps", 1, "1", {"d", "2d2d2d2d2d2d2d2d2d2"}};
 
 enum answer { NOTHING_YET, PUT, TOOK, EMPTY, NONE_BELOW, SAW, FULL, CLOSED, DRAINED };
@@ -257,10 +256,7 @@ static void thread(void *context, size_t me)
 
 /* -- requirements ------------------------------------------------------------------------------ */
 
-/*
- * Returns the event of row `me` at which `value` was dequeued, after its first `from` events. 0:
- * another thread dequeued it, or it was never dequeued.
- */
+/* Returns 1 if row `me` dequeued `value` in its event `from` or in a later one. */
 static int is_taken_later(size_t me, int from, const struct value *value)
 {
 	for (int i = from; i < scene.count[me]; i++) {
@@ -271,8 +267,8 @@ static int is_taken_later(size_t me, int from, const struct value *value)
 }
 
 /*
- * Returns 1 if `value` is certainly stored when row `me` performs its event `at`: that thread
- * dequeues it later, or finish() does.
+ * Returns 1 if `value`, once it was put, is certainly still stored at event `at` of row `me`: that
+ * thread dequeues it later, or finish() does.
  */
 static int is_still_inside(size_t me, int at, const struct value *value)
 {
@@ -288,7 +284,10 @@ static int was_put_before(size_t me, int at, const struct value *value)
 	return value->row == ROWS - 1;
 }
 
-/* Compares two values of one row, or two of which one was there from the start. */
+/*
+ * Returns 1 if `a` was certainly put before `b`: by the same thread, or because only `a` was there
+ * from the start.
+ */
 static int came_before(const struct value *a, const struct value *b)
 {
 	return a->row == b->row ? a->place < b->place : a->row == ROWS - 1;

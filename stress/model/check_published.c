@@ -1,6 +1,6 @@
 /*
- * check_published.c - a list that grows at its front: walkers see complete items, each push is in
- * the list once, and no push follows the seal.
+ * check_published.c - a list that grows at its front. Walks see complete items, each pushed item is
+ * in the list once, and no push succeeds after the seal.
  */
 #include <stdio.h>
 
@@ -67,7 +67,7 @@ static void seal_beside_pushes(void *context, size_t who)
 		scene.sealed_with = count(weiri_published_seal(&scene.list));
 }
 
-/* A thread that walks a sealed list sees what the thread that sealed it saw. */
+/* A thread that walks a sealed list sees the items that the sealing thread saw. */
 static void seal_and_walk(void *context, size_t who)
 {
 	(void)context;

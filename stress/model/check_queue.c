@@ -6,14 +6,14 @@
  * `start` is such a row, which runs before the threads begin.
  *
  * Required of every execution:
- * - If nothing is started and no batch waits in a scope, some order of the calls explains all
- *   results (judged.h), except of calls that a deadline or a token ended.
- * - What was accepted is dequeued once, or given to drop(); in order, if the queue is FIFO (except
- *   for batches that return items).
- * - No thread sleeps permanently (all threads asleep is a failure of its own), and no started
+ * - If a scope starts no operation and has no batch, some order of the calls explains all results
+ *   (judged.h). Calls that a deadline or a token ended are left out.
+ * - Each item that was accepted is dequeued once or given to drop(). In a FIFO queue each
+ *   producer's items leave in order, unless batches may return items.
+ * - No thread sleeps permanently (the checker reports a failure if all threads sleep). No started
  *   operation is left waiting for an item that is stored. Each operation completes once.
- * - A call that returns "closed", or that was cancelled, gives the reason. No enqueue that begins
- *   after that succeeds. A call that returns "drained" is right.
+ * - A call that returns "closed", or that was cancelled, gives the reason. After a "closed" result
+ *   no enqueue that begins later succeeds. After "drained" nothing is left.
  */
 #include <string.h>
 #include <weir/cancel.h>
@@ -151,8 +151,8 @@ static void drop(void *context, void *item)
 }
 
 /*
- * One of these calls ended it, and the message says so. If two calls give a cause at the same time,
- * the message may contain neither.
+ * Returns 1 if one of these calls may have ended the operation and the message names the cause. If
+ * several calls give a cause at the same time, the message may name none.
  */
 static int ended_by(const char *letters, const weir_error *error, const char *why)
 {
@@ -235,7 +235,7 @@ static void take(size_t me, int waits)
 	scene.drained[me] |= status == WEIR_OUT_OF_RANGE;
 }
 
-/* An item that was returned precedes everything that is newer. */
+/* An item that was returned to the queue leaves before all newer items. */
 static void take_given_back(size_t me)
 {
 	struct started *batch = &scene.started[ROWS - 1][0];
@@ -274,7 +274,7 @@ static void take_batch(size_t me, int up_to)
 	}
 	weir_model_assert(items[0] == NULL && items[1] == NULL);
 	check_failure(status, &error, 0, me);
-	scene.drained[me] &= up_to; /* otherwise what it returned is still inside */
+	scene.drained[me] &= up_to; /* otherwise the items that it returned are still inside */
 }
 
 static void ended(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
@@ -355,8 +355,8 @@ static void fire(void)
 }
 
 /*
- * Each `g` dequeues an item before the threads begin. The count of dequeued items never falls below
- * their number.
+ * Each `g` in `start` dequeues an item before the threads begin. The statistics never show fewer
+ * dequeued items than that.
  */
 static void look_at_statistics(void)
 {
@@ -373,10 +373,10 @@ static void look_at_statistics(void)
 	LETTER('D', "dequeue, waiting", take(me, 1)) \
 	LETTER( \
 		'X', \
-		"dequeue, waiting, and then destroy the queue: the last call, whatever the thread that fires the token still " \
-		"has to do", \
+		"dequeue, waiting, and then destroy the queue, although the thread that fires the token may still be in its " \
+		"call", \
 		take_and_destroy(me)) \
-	LETTER('G', "dequeue what the operation of `start` returned to the queue, if it did and no other call dequeues", \
+	LETTER('G', "dequeue; if the operation of `start` returned its item to the queue, this must be that item", \
 	       take_given_back(me)) \
 	LETTER('b', "dequeue 2, waiting", take_batch(me, 0)) \
 	LETTER('u', "dequeue up to 2, waiting", take_batch(me, 1)) \
@@ -415,7 +415,10 @@ static void setup(void *context)
 
 	(void)context;
 	weir_model_assert(weir_queue_create(&options, &scene.queue, NULL) == WEIR_OK);
-	/* Another thread's call ends a started operation, and a batch may return items. */
+	/*
+	 * Scopes with started operations and batches are not judged: a call of another thread completes
+	 * a started operation, and a batch may return items.
+	 */
 	if (calls_of("aABbu") == 0 && scene.order == WEIR_QUEUE_FIFO)
 		judged_as_fifo(scene.scope->capacity);
 	else if (calls_of("aABbu") == 0)

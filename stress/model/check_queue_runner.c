@@ -1,6 +1,6 @@
 /*
- * check_queue_runner.c - a queue runner: the last thread closes the queue, once, after everything
- * that the other threads did; a stop cancels the queue; the joiner may free everything.
+ * check_queue_runner.c - a queue runner: the last thread closes the queue, once, after all steps of
+ * the other threads; a stop cancels the queue; after the join everything may be freed.
  *
  * The threads of the run are the checker's, lent to the library's pthread_create (threads.h).
  */
@@ -41,8 +41,9 @@ static enum weir_status step(void *context, weir_cancel *cancel, weir_error *err
 
 	(void)cancel, (void)error;
 	/*
-	 * Each step that uses a queue does this. Otherwise the thread would register when it ends, and
-	 * the next thread that registers would see everything that this one did.
+	 * Every step that uses a queue registers its thread, so this step does, too. Otherwise the
+	 * thread would register only when it ends, and the next thread that registers would see
+	 * everything that this one did.
 	 */
 	(void)weiri_record_get();
 	if (scene.tells) {
@@ -151,8 +152,8 @@ static void stop_beside_run(void *context, size_t who)
 }
 
 /*
- * A run that was stopped is not closed, whatever failure a thread has had. A failure after the stop
- * is not an error.
+ * A run that was stopped does not close the queue, even if a step fails. A failure after the stop
+ * is not reported as an error.
  */
 static void fail_and_stop(void *context, size_t who)
 {
@@ -186,8 +187,8 @@ static void cancelled_once(void *context)
 }
 
 /*
- * A step fails, which stops the user's coordinator. The coordinator cancels the queue, on the
- * thread that failed.
+ * A step fails, which stops the user's coordinator. The stop cancels the queue, on the thread whose
+ * step failed.
  */
 static void cancelled_or_closed(void *context)
 {
@@ -247,8 +248,8 @@ static void start_and_join(void)
 }
 
 /*
- * Thread 2 stops the user's coordinator. The callback that cancels the queue has ended when the
- * runner is freed.
+ * Thread 2 stops the user's coordinator. The callback that cancels the queue must have ended before
+ * the runner is freed.
  */
 static void stopped_by_another(void *context, size_t who)
 {
@@ -313,9 +314,9 @@ static void start_beside_run(void *context, size_t who)
 }
 
 /*
- * One thread starts the first run, and another starts the second, if the first is over. Only the
- * run's own step has told it of the first. The last write of the first start, the hook, therefore
- * reaches the second start through the threads of the run.
+ * One thread starts the first run, and another thread starts the second run if the first is over.
+ * The second thread knows of the first run only by the run's own step. The hook, which the first
+ * start writes last, must therefore reach the second start through the threads of the run.
  */
 static void setup_started_by_two(void *context)
 {

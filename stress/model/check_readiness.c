@@ -1,6 +1,6 @@
 /*
- * check_readiness.c - descriptors that tell whether a queue's call would wait: the ready descriptor
- * alone, and queues.
+ * check_readiness.c - descriptors that tell whether a call on a queue would wait. The ready
+ * descriptor is checked by itself, and in queues.
  *
  * A scope gives each thread a row of calls, a letter each; READY_FD_LETTERS and QUEUE_LETTERS say
  * what each letter does. `start` is such a row, which runs before the threads begin. For a ready
@@ -9,12 +9,12 @@
  * Required of every execution:
  * - At the end each descriptor is readable if the call would not wait, and not readable if it
  *   would.
- * - A poller wakes. (All threads asleep is a failure of its own.)
+ * - A poller wakes. (The checker reports a failure if all threads sleep.)
  * - If the condition only rises meanwhile, the call after a poll succeeds.
  * - No count is taken below 0.
  * - Concurrent requests get the same descriptor.
  *
- * With a thread stopped anywhere, a poller wakes for what the other threads have done.
+ * If one thread is stopped at any step, a poller still wakes for the changes of the other threads.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -66,7 +66,7 @@ static const struct scope queues[] = {
 	{.name = "n1_2_requests", .start = "e", .calls = {"r", "r"}, .orders = FIFO, .capacity = 1, .stops = 1},
 	{.name = "n1_enqueue_beside_dequeue", .start = "rw", .calls = {"e", "d"}, .orders = ALL, .capacity = 1, .stops = 1},
 	{.name = "n2_enqueue_beside_dequeue_1_inside", .start = "erw", .calls = {"e", "d"}, .orders = ALL, .capacity = 2},
-	/* The posts of the bells have settled both words, so a waiter runs no fence. */
+	/* The posts of the bells have settled both words of waiters, so a waiter runs no fence. */
 	{.name = "n1_enqueue_waits_beside_dequeue", .start = "er", .calls = {"E", "d"}, .orders = ALL, .capacity = 1},
 	{.name = "n1_request_beside_close", .calls = {"r", "c"}, .orders = ALL, .capacity = 1, .stops = 1},
 	{.name = "n1_poll_beside_enqueue", .start = "r", .calls = {"p", "e"}, .orders = ALL, .capacity = 1},
@@ -111,8 +111,8 @@ static struct scene {
 } scene;
 
 /*
- * A descriptor whose condition only rises, and that is polled once, cannot have been left readable
- * by earlier actions of other threads.
+ * Returns 1 if the scope polls once. If the condition also only rises, no earlier action of another
+ * thread can have left the descriptor readable for no reason.
  */
 static int polls_once(void)
 {
@@ -128,8 +128,8 @@ static int polls_once(void)
 /* -- a ready descriptor ------------------------------------------------------------------------ */
 
 /*
- * The accesses to the counter order nothing. What a settle sees of it, it sees by the ready
- * descriptor's pairs.
+ * The accesses to the counter order nothing. That a settle sees a change of the counter depends on
+ * the pairs of the ready descriptor alone.
  */
 static int above_0(void *context)
 {
@@ -221,13 +221,16 @@ static void request(size_t me, int writable)
 	scene.fds[me][writable] = fd + 1;
 }
 
-/* Returns -1 if it was not requested, as far as this thread knows. */
+/* Returns the descriptor, or -1 if it was not requested as far as this thread knows. */
 static int fd_of(size_t me, int writable)
 {
 	return (scene.fds[me][writable] != 0 ? scene.fds[me][writable] : scene.fds[THREADS][writable]) - 1;
 }
 
-/* Items with equal keys: the one that was enqueued first, or was returned, leaves first. */
+/*
+ * All keys are equal. An item that was returned leaves first, then the item that was enqueued
+ * first.
+ */
 static int64_t key_of(void *context, void *item)
 {
 	(void)context, (void)item;

@@ -4,8 +4,8 @@
  *
  * This is the smallest structure that needs reclamation: one pointer to an object that is replaced.
  * An object that is freed too early shows as a use of freed memory, or as a race with its free. An
- * object that is never freed shows as a leak. A thread that waits for memory checks again only if
- * it is woken here, so a lost wake-up shows as threads that all sleep.
+ * object that is never freed shows as a leak. Here a thread that waits for memory checks again only
+ * if it is woken. A lost wake-up therefore shows as "all threads sleep".
  */
 #include <setjmp.h>
 #include <stdint.h>
@@ -114,7 +114,10 @@ static void replace_and_flush(void)
 	(void)weir_reclaim_flush(0);
 }
 
-/* Begins a collection only: more of it would be too much for a third thread. */
+/*
+ * Performs only the beginning of a collection, because a whole one by a third thread would make the
+ * scope too large.
+ */
 static void begin_era(void)
 {
 	weiri_era_begin();
@@ -139,7 +142,7 @@ static void read_in_section(void)
 	weiri_section_leave(record, outer);
 }
 
-/* What was read first still exists when more has been read. */
+/* The object that was read first still exists after a second one was read. */
 static void read_twice_in_section(void)
 {
 	struct weiri_record *record = weiri_record_get();
@@ -152,7 +155,7 @@ static void read_twice_in_section(void)
 	weiri_section_leave(record, outer);
 }
 
-/* What the outer section has read still exists when an inner section has ended. */
+/* The object that the outer section has read still exists after an inner section has ended. */
 static void read_in_nested_section(void)
 {
 	struct weiri_record *record = weiri_record_get();
@@ -195,7 +198,7 @@ static void read_by_slot(void)
 		weiri_slot_clear(slot);
 }
 
-/* Another thread may clear the slot, which this one may then claim again. */
+/* Another thread may clear the slot, and this thread may then claim the same slot again. */
 static void pass_slot_on_and_read(void)
 {
 	struct weiri_slot *slot = claim_head(weiri_record_get());
@@ -223,7 +226,10 @@ static void finish_passed_on(void *context)
 
 /* -- a crowd: more separate sections than a scan has room for ---------------------------------- */
 
-/* A section that begins before all other sections, and holds nothing that they see. */
+/*
+ * The setup enters a section that began before all other sections and pins no object that they
+ * read.
+ */
 static void setup_crowd(void *context)
 {
 	scene.outer = weiri_section_enter(weiri_record_get());
@@ -262,7 +268,9 @@ static void setup_unread(void *context)
 	scene.unread->freed = &scene.freed;
 }
 
-/* Retires the object, signals this, and then collects it together with another object. */
+/*
+ * Retires `unread`, signals that it is retired, and then collects it together with another object.
+ */
 static void retire_unread_and_collect(void)
 {
 	weiri_retire(weiri_record_get(), &scene.unread->retired);
@@ -298,8 +306,8 @@ static void collect_in_vain(void)
 }
 
 /*
- * The flush also fails if a collector has the object in hand while the stacks are read, and no
- * collector has it before and after.
+ * The flush must also fail if a collector has the object in hand only while the flush reads the
+ * stacks.
  */
 static void flush_in_vain(void)
 {
@@ -320,7 +328,10 @@ static void setup_portions(void *context)
 	weir_reclaim_set_budget(0); /* nothing is collected unless requested */
 }
 
-/* The thread's own objects are one portion. What other threads retired comes after that. */
+/*
+ * The thread's own objects are one portion of the collection. The objects that other threads
+ * retired come after it.
+ */
 static void retire_a_portion_and_collect(void)
 {
 	struct weiri_record *record = weiri_record_get();
@@ -330,7 +341,10 @@ static void retire_a_portion_and_collect(void)
 	weiri_collect_everybodys(record, NULL, NULL);
 }
 
-/* Takes perhaps everything that was retired since the look. */
+/*
+ * Retires an object that its slot holds. A collection that has looked at the readers before may
+ * take the object now, and must not free it.
+ */
 static void claim_replace_and_look(void)
 {
 	struct weiri_record *record = weiri_record_get();
@@ -393,8 +407,8 @@ static void setup_pinned(void *context)
 }
 
 /*
- * The section holds two objects. One is already pinned, and the other must be pinned on the same
- * stack.
+ * The section holds two objects. One is already on the stack of pinned objects, and the other must
+ * go onto the same stack.
  */
 static void setup_pinned_before(void *context)
 {
@@ -405,7 +419,7 @@ static void setup_pinned_before(void *context)
 	weiri_era_begin();
 }
 
-/* The section has ended. What it held is still pinned. */
+/* The section has ended, and the object that it held is still on the stack of pinned objects. */
 static void setup_left_pinned(void *context)
 {
 	setup_pinned(context);
@@ -478,8 +492,8 @@ static void end_in_a_section(void)
 }
 
 /*
- * There is one record less than the number at which a thread that finds no free record checks the
- * owners of all.
+ * If a thread finds no free record and there are LEAST records, it checks the owners of all
+ * records. The setup makes one record less.
  */
 static void setup_records(void *context)
 {
@@ -492,7 +506,7 @@ static void setup_records(void *context)
 	weiri_record_mine = mine;
 }
 
-/* There is exactly this number of records. */
+/* The setup makes exactly LEAST records. */
 static void setup_many_records(void *context)
 {
 	struct weiri_record *mine = weiri_record_get();
@@ -515,8 +529,8 @@ static void reclaim_and_jump(struct weiri_retired *retired)
 }
 
 /*
- * Collects two objects. When the `last` of the other object ends the thread, the collection has
- * taken `unread`.
+ * Collects two objects, `unread` and another one. `last` reclaims the other one and ends the thread
+ * at that point, when the collection has already taken `unread`.
  */
 static void collect_until(void (*last)(struct weiri_retired *retired))
 {
@@ -542,7 +556,7 @@ static void collect_until_a_jump(void)
 		collect_until(reclaim_and_jump);
 }
 
-/* The thread has ended long ago. */
+/* A thread has ended in a collection, before the scope begins. */
 static void setup_ended_in_a_collection(void *context)
 {
 	struct weiri_record *mine = weiri_record_get();
@@ -568,8 +582,8 @@ static int is_in_the_middle(const struct weiri_record *record)
 }
 
 /*
- * Threads start until one of them has checked the owners. Nothing is lost, and no record counts for
- * ever.
+ * Registers threads until one of them has checked the owners. Then no retired object is lost, and
+ * the record of the ended thread holds nothing any longer.
  */
 static void finish_left(void *context)
 {

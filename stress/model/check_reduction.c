@@ -1,35 +1,36 @@
 /*
- * check_reduction.c - neither the reduction nor merging states loses an outcome: small random
- * programs, explored with either and with neither.
+ * check_reduction.c - neither the reduction nor the merging of states loses an outcome. Small
+ * random programs are explored with either of the two and with neither.
  *
  * A program is two to four threads of a few instructions on a few cells: loads, stores,
  * read-modify-writes and compare-and-swaps of every order, fences, membarriers, a wait that ends,
  * instructions that are skipped if the last load returned an odd value. An outcome is what each
  * instruction returned and what the cells hold at the end. The outcomes with the reduction must be
- * those without it. If the search without it is cut off, it may have fewer outcomes, never
- * additional ones. Each thread also keeps its outcome only on its stack, or only in memory, so that
- * states which differ in nothing else must be distinguished.
+ * those without it. If the search without the reduction is cut off, it may have fewer outcomes, but
+ * no additional ones. A thread keeps its outcome either on its stack or in memory, so that states
+ * which differ in nothing else must be distinguished.
  *
  * In every third program some of the returned values are forgotten, so that only views tell states
- * apart. In every fifth program the first two threads do the same: with states merged one of them
- * begins before the other, and which one that was is not part of the outcome. Every fourth program
- * also has plain accesses. Each of the three searches must find in the same way whether some of
- * them race, and that is the outcome.
+ * apart. In every fifth program the first two threads are identical. With states merged the first
+ * of them always begins before the second, so the outcome does not tell which of the two is which.
+ * Every fourth program also has plain accesses. All three searches must then agree whether any of
+ * these accesses race; this is the outcome if they do.
  *
  * Such outcomes distinguish nearly all states, so that merging has little effect. Programs of a
- * second kind, whose seeds begin at FORGETFUL, forget. A thread performs a few instructions, of
- * which nothing is kept, adds to a cell that all threads add to, which fixes their order, and
- * performs a few more instructions, whose results are kept. So between these, states differ in what
- * merging is about: what each thread may still read, whose accesses it knows, what is still to be
- * seen. A thread uses only some of the cells, and performs some instructions only if the one before
- * returned a certain value. So whether a thread ever looks at a cell, and whether a plain access
- * races, may depend on other threads. Some programs allocate, release, and read the clock. With
- * states merged, such a program must have the outcomes that it has with the reduction. For programs
- * that use the heap or the clock it must have those without the reduction, which ignores the order
+ * second kind, whose seeds begin at FORGETFUL, forget. A thread first performs a few instructions
+ * whose results are not kept. Then it adds to a cell to which all threads add, which fixes their
+ * order. Then it performs a few more instructions, whose results are kept. After the addition,
+ * states therefore differ only in what matters for merging: which stores each thread may still
+ * read, and which accesses of other threads it knows. A thread uses only some of the cells, and
+ * performs some instructions only if the instruction before returned a certain value. Other threads
+ * may therefore decide whether a thread ever accesses a cell, and whether a plain access races.
+ * Some programs allocate, release, and read the clock. With states merged, such a program must have
+ * the outcomes that it has with the reduction. A program that uses the heap or the clock is
+ * compared with the search without the reduction instead, because the reduction ignores the order
  * in which memory is allocated and time passes.
  *
- * Some programs of both kinds are explored once more with each execution from setup. With
- * checkpoints (checkpoint.c) there must be as many executions, as many that were abandoned, as many
+ * Some programs of both kinds are explored once more with each execution beginning at setup. The
+ * search with checkpoints (checkpoint.c) must have as many executions, as many pruned ones, as many
  * states, and the same outcomes. `check_reduction checkpoints` does only this.
  *
  * A failure prints the program, reduced to what it needs, and its seed: check_reduction SEED 1
@@ -85,7 +86,7 @@ struct instruction {
 	uint32_t value, expected;
 	/* its result is not part of the outcome: only the thread's view shows what it has read */
 	int forgotten;
-	int guarded; /* performed only if the instruction before returned something */
+	int guarded; /* performed only if the instruction before returned a certain value */
 };
 
 static struct program {
@@ -145,7 +146,10 @@ static struct instruction generate_one(uint32_t number, unsigned cells)
 	return made;
 }
 
-/* The two threads do not sleep, because it matters which of two sleepers is woken. */
+/*
+ * Makes the first two threads identical. They do not sleep, because it matters which of two
+ * sleepers is woken.
+ */
 static void repeat_first_thread(void)
 {
 	for (size_t i = 0; i < generated.length[0]; i++) {
@@ -314,8 +318,8 @@ static uint32_t perform(size_t me, const struct instruction *at)
 	case MEMBARRIER: (void)weiri_fence_heavy(); return 0;
 	case WAKE: weiri_futex_wake(cell, 1); return 0;
 	/*
-	 * Ends immediately, when it is woken, or when a deadline passes. Which of these happened is not
-	 * part of the outcome.
+	 * The wait ends immediately, by a wake, or by its deadline. Which of these happened is not part
+	 * of the outcome.
 	 */
 	case WAIT: (void)weiri_futex_wait(cell, at->expected, 1000); return 0;
 	case PASS_IF_ODD: return 0;
@@ -329,8 +333,8 @@ static uint32_t perform(size_t me, const struct instruction *at)
 }
 
 /*
- * This is outside the state and never restored, so each execution must perform all of its steps
- * (checkpoint.h).
+ * This variable is outside the state and is never restored, so checkpoints are ruled out, and each
+ * execution must perform all of its steps (checkpoint.h).
  */
 static int looks_outside;
 static uint32_t last_of_first;
@@ -391,7 +395,7 @@ static void finish(void *context)
 	uint64_t sum = 0, first = state.outcome[0];
 
 	(void)context;
-	/* It is not part of the outcome which of two identical threads was which. */
+	/* The outcome does not tell which of two identical threads is which. */
 	if (generated.first_are_alike && state.outcome[1] < first) {
 		state.outcome[0] = state.outcome[1];
 		state.outcome[1] = first;
@@ -463,8 +467,9 @@ static int differs(struct weir_model_result *reduced, struct weir_model_result *
 		explore(&merged, (struct weir_model_options){.merge_states = 1, .alike = generated.first_are_alike ? 2 : 0});
 	if (generated.forgets) {
 		/*
-		 * Other programs show that the reduction loses nothing. The reduction ignores the order of
-		 * operations on the heap or the clock.
+		 * A program that uses the heap or the clock is not explored with the reduction, which
+		 * ignores the order of such operations. Other programs show that the reduction loses
+		 * nothing.
 		 */
 		*all = explore(&without, generated.has_heap ? neither : (struct weir_model_options){0});
 		*reduced = *all;

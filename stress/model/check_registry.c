@@ -3,9 +3,9 @@
  *
  * A scope gives each thread a row of calls, a letter each; LETTERS says what each letter does.
  *
- * Required of every execution: a walk finds each queue at most once, and each queue that stays
- * throughout; what it reads is complete, even if its owner destroyed it meanwhile, and then the
- * walk frees it. (The checker itself sees that memory is freed once, and not used afterwards.)
+ * Required of every execution: a walk finds each queue at most once, and finds every queue that no
+ * thread destroys. A queue that a walk reads is complete, even if its owner destroys it meanwhile;
+ * the walk then frees the queue. (The checker itself finds double frees and uses of freed memory.)
  */
 #include <string.h>
 #include <weir/announce.h>
@@ -60,7 +60,7 @@ static void look_at(struct weiri_scope *scope, weir_queue *queue)
 		weir_model_assert(one->role == WEIR_QUEUE_CONSUMER && one->as[0] == 'x');
 }
 
-/* Returns 0 when there are no more. */
+/* Finds and reads the next queue. Returns 0 if there is none. */
 static int step(struct weiri_registry_place *place, weir_queue **met)
 {
 	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
@@ -119,7 +119,8 @@ static void new_era_and_collection(void)
 
 #define LETTERS(LETTER) \
 	LETTER('c', "create a queue", scene.own[me] = make()) \
-	LETTER('d', "destroy the queue of this thread: one that existed before, or its last", destroy(me)) \
+	LETTER('d', "destroy the queue that this thread created last, or else the one that setup created for it", \
+	       destroy(me)) \
 	LETTER('a', "announce, and withdraw", announce(scene.own[me])) \
 	LETTER('w', "walk: hold each queue in turn and read it", walk()) \
 	LETTER('n', "a new era begins, and what is retired is collected", new_era_and_collection())

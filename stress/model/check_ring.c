@@ -1,20 +1,22 @@
 /*
- * check_ring.c - the ring for any number of consumers and the ring for one, in both slot formats,
- * under the checker.
+ * check_ring.c - the ring for any number of consumers and the ring for one consumer, in both slot
+ * formats.
  *
  * A scope gives each thread a row of calls, a letter each; LETTERS says what each letter does.
  *
  * Required of every execution:
  * - Some order of the calls explains all results, including "full", "empty" and "closed"
  *   (weir_model_judge()).
- * - What was accepted is dequeued once, each producer's values in their order.
- * - A call that returns "closed" sees what the closer wrote before, and afterwards nothing is
- *   enqueued. After OUT_OF_RANGE nothing is left.
+ * - Each value that was accepted is dequeued once. The values of one producer are dequeued in their
+ *   order.
+ * - A call that returns "closed" sees what the closer wrote before, and its thread enqueues nothing
+ *   afterwards. After OUT_OF_RANGE nothing is left.
  * - Hints are never beyond what is done.
  *
- * In scopes with NEVER_EMPTY (NEVER_FULL) no dequeue (enqueue) is refused, because the calls keep
- * an item (room for one) in the ring in whatever order they come. In scopes named full_beside_empty
- * each result alone would be right; together they are store buffering between two slots.
+ * In scopes with NEVER_EMPTY no dequeue is refused, because in every order of the calls there is an
+ * item for it. In scopes with NEVER_FULL no enqueue is refused, because there is always room for
+ * it. In scopes named full_beside_empty each result is possible by itself; both together would be
+ * store buffering between two slots.
  *
  * Each value is the address of plain data that is written immediately before, so a missing order
  * shows as a race. For LTQ16 the checker's memory treats a slot as one location whose halves can be
@@ -45,8 +47,8 @@ static const struct scope {
 	const char *calls[THREADS];
 	int never;
 	/*
-	 * At the start: the number of values that passed through, the number of values inside, and both
-	 * hints (at most `passed`; 0: unchanged).
+	 * At the start: the number of values that have passed through the ring, the number of values
+	 * inside, and the value of both hints (at most `passed`; 0: the hints are left unchanged).
 	 */
 	unsigned passed, inside, hint;
 } scopes[] =
@@ -106,7 +108,7 @@ static const struct scope {
 			{"n1_2_producers_x2_2_consumers_x2", 1, {"ee", "ee", "dd", "dd"}, 0, 0, 0, 0},
 			{"n2_2_producers_x2_2_consumers_x2", 2, {"ee", "ee", "dd", "dd"}, 0, 0, 0, 0},
 },
-  /* The same for LTQ64, for threads that do not contend for a place for spares. */
+  /* The same for LTQ64, with threads that do not contend for a place for spare cells. */
 	apart[] =
 		{
 			{"apart_n1_2_producers_x2_2_consumers_x1", 1, {"oee", "oee", "d", "d"}, 0, 0, 0, 0},
@@ -138,7 +140,7 @@ static struct scene {
 	int got[ROWS][ROWS];           /* [by][of]: the last place that was dequeued */
 	int out[ROWS];                 /* number of values that were dequeued */
 	int closed[ROWS];              /* got this result, or closed the ring */
-	int drained[ROWS];             /* got this result: nothing is left, and nothing comes */
+	int drained[ROWS];             /* got this result: nothing is left, and no enqueue succeeds */
 	uint64_t said[ROWS];           /* what its calls answered */
 	int note;                      /* written by the closer before the close */
 } scene;
@@ -166,8 +168,9 @@ static void note_answer(size_t me, enum weir_status status, size_t done)
 }
 
 /*
- * Each value of a batch is a call of its own. If a batch ended early, the reason is one more call,
- * unless it is not known whether the ring was full or closed.
+ * Returns 1 if a thread of the scope closes the ring. The judge gets each value of a batch as a
+ * call of its own. If a batch ended early, one more call gives the reason. This is left out if the
+ * ring may have been closed, because it is then not known whether it was closed or full.
  */
 static int may_close(void)
 {
@@ -204,8 +207,8 @@ static void judge_take(enum weir_status status, const uint64_t values[], size_t 
 	for (size_t i = 0; status == WEIR_OK && i < done; i++)
 		judged_take(WEIR_OK, number_at(values[i]));
 	/*
-	 * The one consumer of mpsc has no fence before the look that ends a batch, so that look does
-	 * not mean "empty".
+	 * The single consumer of mpsc has no fence before the look that ends a batch, so the end of the
+	 * batch does not mean "empty".
 	 */
 	if (status == WEIR_OK && done < count && !may_close() && scene.kind == ANY_RING_MPMC)
 		judged_take(WEIR_WOULD_BLOCK, 0);
@@ -302,9 +305,11 @@ static void look_at_size(void)
 	LETTER('c', "close", close_it(me)) \
 	LETTER('q', "ask whether the ring is closed", ask(me)) \
 	LETTER('s', "read the size", look_at_size()) \
-	LETTER('o', \
-	       "begin at an own place for spare cells (LTQ64), as threads mostly do; otherwise all begin at one place", \
-	       weiri_ltq64_first_place = (uint32_t)me) \
+	LETTER( \
+		'o', \
+		"begin at a place for spare cells (LTQ64) of this thread alone, as threads mostly do; otherwise all begin at " \
+		"one place", \
+		weiri_ltq64_first_place = (uint32_t)me) \
 	LETTER('z', "a planted fault: a dequeue that returns \"empty\" without reading", judged_wrong_take())
 
 static void call(size_t me, char what)
@@ -342,8 +347,8 @@ static void setup(void *context)
 	if (scene.scope->hint == 0)
 		return;
 	/*
-	 * As if threads had been stopped before they stored newer hints. A single consumer has no hint
-	 * except its head.
+	 * The hints are old, as if threads had been stopped before they stored newer ones. A single
+	 * consumer has no hint except its head.
 	 */
 	if (scene.kind == ANY_RING_MPMC)
 		weiri_store_relaxed(&layout()->head_hint, scene.scope->hint);
@@ -384,7 +389,8 @@ static int take_left(uint64_t *value)
 }
 
 /*
- * What is left is newer than what was dequeued, and in order. Together they are what was enqueued.
+ * Dequeues the values that are left. They are newer than those that were dequeued before, and in
+ * order. All of them together are the values that were enqueued.
  */
 static void drain(void)
 {
@@ -565,8 +571,8 @@ static int check_states(const struct scope of[], size_t count, enum any_ring_kin
 }
 
 /*
- * Each takes up to ten times as long as the one before, and LTQ64 takes longer. The long form
- * abandons a scope before memory runs out.
+ * Each scope takes up to ten times as long as the scope before it, and LTQ64 takes longer than
+ * LTQ16. In the long form a limit ends a scope before memory runs out.
  */
 static int check_merged(enum weir_ring_format format)
 {
@@ -584,7 +590,7 @@ static int check_both_answers(enum any_ring_kind kind, enum weir_ring_format for
 	                    scope_long() ? 0 : 500000, 0);
 }
 
-/* Producers are not identical, because each has its place. */
+/* Producers are not identical, because each has its own place for spare cells. */
 static int check_apart(void)
 {
 	return check_states(apart, scope_long() ? sizeof(apart) / sizeof(apart[0]) : QUICK_APART, ANY_RING_MPMC,

@@ -1,9 +1,9 @@
 /*
- * check_ring_list.c - rings in a list, with one value each, so that every operation links or
- * unlinks a ring.
+ * check_ring_list.c - rings in a list. Each ring has room for one value, so that every operation
+ * links or unlinks a ring.
  *
  * Each value is the address of plain data that is written immediately before, so a missing order
- * shows as a race, and a segment that is freed too early as a use after free. A producer that
+ * shows as a race. A segment that is freed too early shows as a use after free. A producer that
  * dequeues afterwards would reveal a wrong "empty". Some order of the calls explains all results
  * (judged.h).
  */
@@ -106,8 +106,8 @@ static void consume(size_t first, size_t count)
 		enum weir_status status = take(i);
 
 		/*
-		 * What is enqueued before, including the thread's own value, suffices for all threads that
-		 * dequeue.
+		 * Each thread enqueues before it dequeues, so there are enough values for all dequeues so
+		 * far.
 		 */
 		weir_model_assert(scene.back == 0 || status == WEIR_OK);
 	}
@@ -117,7 +117,7 @@ static void trade(size_t number)
 {
 	if (number != 0) {
 		consume(0, 2);
-		/* A tail left behind head would make this wrap around. */
+		/* If the tail were behind the head, the size would wrap around. */
 		weir_model_assert(weir_ring_list_size_approx(scene.list) <= 1);
 	}
 	put(number);

@@ -1,14 +1,14 @@
 /*
- * check_select.c - one of several operations, on two queues, X and Y.
+ * check_select.c - selects: one of several operations, on two queues, X and Y.
  *
  * A scope gives each thread a row of calls, a letter each; LETTERS says what each letter does.
  * `start` is such a row, which runs before the threads begin.
  *
- * Required of every execution: what was accepted is dequeued once, what was not accepted never. A
- * select moves the item of one case or of none, and reports which. No thread sleeps permanently
- * (all threads asleep is a failure of its own), and no started operation is left waiting for an
- * item that is stored. Each operation completes once. One that a close ended says why: in the
- * closer's words.
+ * Required of every execution: an item that was accepted is dequeued once, and an item that was not
+ * accepted is never dequeued. A select moves the item of one case or of none, and reports which. No
+ * thread sleeps permanently (the checker reports a failure if all threads sleep). No started
+ * operation is left waiting for an item that is stored. Each operation completes once. An operation
+ * that a close ended reports the closer's cause.
  */
 #include <weir/cancel.h>
 #include <weir/reclaim.h>
@@ -40,8 +40,8 @@ static const struct queue_scope scopes[] = {
 	{"n1_enqueues_wait_room_close_cancel_of_the_other", 1, "ets2", {"C", "g"}, 0, 0},
 	{"n1_enqueues_wait_room_close_drain_of_the_same", 1, "ets2", {"c", "d"}, 0, 0},
 	/*
-	 * The batch takes what is in X. It gets the end when the select, which X had admitted, leaves
-	 * X.
+	 * The batch takes the item in X. X had admitted the select before the close, so the batch
+	 * learns only when the select leaves X that nothing more comes.
 	 */
 	{"n1_enqueue_or_dequeue_waits_closed_item_batch_of_2", 1, "es3c", {"B", "t"}, 0, 0},
 	{"n1_2_selects_crossed_item_in_each", 1, "s1s4", {"e", "t"}, 0, 0},

@@ -1,6 +1,6 @@
 /*
- * check_spares.c - spare memory of values: one thread at a time has a block, and every block is
- * released, whichever thread is last.
+ * check_spares.c - spare memory of values: at most one thread at a time has a block, and every
+ * block is released, whichever thread ends last.
  *
  * A block is written when it is taken and read when it is released, so two threads that have the
  * same block race. The checker itself finds leaks and double frees.
@@ -43,7 +43,7 @@ static void put(size_t me)
 	held->block = NULL;
 }
 
-/* A view of a held value does the same. */
+/* Blocks this small are not kept. A view of a held value allocates such a block. */
 static void get_and_put_a_small_one(void)
 {
 	uint64_t *small = scene.of_values.allocate(scene.of_values.context, SMALL_SIZE, ALIGNMENT);

@@ -6,7 +6,8 @@
  *
  * Required of every execution:
  * - If nothing is started in a scope, some order of the calls explains all results (judged.h).
- * - Each tuple that was put is taken once, or is cleared, each thread's tuples in order.
+ * - Each tuple that was put is taken once or is cleared. The tuples of one thread are taken in
+ *   their order.
  * - Waiters wake.
  * - Bytes and number agree in every look, within the bounds.
  * - An operation that was started completes once.
@@ -92,7 +93,7 @@ static void have(size_t me, weir_tensor *tensor, int taken)
 	weir_tensor_release(tensor);
 }
 
-/* Handles a call that may not wait, but would have to. */
+/* Turns the status of a call that may not wait, but would have to, into WEIR_WOULD_BLOCK. */
 static enum weir_status at_once(enum weir_status status, uint64_t deadline_ns)
 {
 	return status == WEIR_DEADLINE_EXCEEDED && deadline_ns == 0 ? WEIR_WOULD_BLOCK : status;
@@ -294,8 +295,8 @@ static struct scope_plan prepare(size_t index)
 }
 
 /*
- * If membarrier is refused, the light fences are fences, too: a change and a look at the list,
- * against an append and an attempt.
+ * If membarrier is refused, the light fences are full fences. This checks them between a change and
+ * the look at the list on one side, and an append and the attempt on the other side.
  */
 static int check_fences(void)
 {

@@ -1,11 +1,11 @@
 /*
- * check_stalls.c - which threads keep memory from being freed: looks during releases, sections, new
- * threads and other looks; and hooks.
+ * check_stalls.c - finding the threads that keep memory from being freed. Looks run beside
+ * releases, sections, new threads and other looks. Hooks are checked, too.
  *
- * There is one retired object, and a slot that names it. While a collector is reading it, no thread
- * frees it. At most one of several concurrent looks finds it. Every look that runs alone finds it,
- * and none finds it after the slot was cleared. Time passes if a scope allows it: the age of an
- * object is known if it was retired two ticks ago (see reclaim/eras.c).
+ * There is one retired object, and a slot that names it. No thread frees the object while a look
+ * reads it. At most one of several concurrent looks finds the object. Every look that runs alone
+ * finds it, and no look finds it after the slot was cleared. In some scopes time passes. The age of
+ * an object is known if it was retired two ticks ago (see reclaim/eras.c).
  */
 #include <stdint.h>
 #include <string.h>
@@ -52,7 +52,9 @@ static struct object *make(void)
 	return object;
 }
 
-/* The object is retired and held. The era in which it was retired is over. */
+/*
+ * The setup retires an object that a slot holds, and ends the era in which the object was retired.
+ */
 static void setup(void *context)
 {
 	struct weiri_record *record = weiri_record_get();
@@ -101,7 +103,7 @@ static struct found look(void)
 
 /* -- looks ------------------------------------------------------------------------------------- */
 
-/* The slot is still claimed. */
+/* To be called while the slot is still claimed. */
 static void look_finds_it(void)
 {
 	struct found found = look();
@@ -289,7 +291,7 @@ static void destroy_variable_and_collect(void)
 	(void)weir_reclaim_flush(0);
 }
 
-/* A collector that has the version in hand hides it from the look. */
+/* The look may have missed the version, if a collector had it in hand. */
 static void finish_collected_variable(void *context)
 {
 	(void)context;

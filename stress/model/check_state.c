@@ -2,22 +2,23 @@
  * check_state.c - each part of a state is needed: for each part there is a program that misses
  * something if the part is left out.
  *
- * A program has three threads. A writer finally sets `choice` to 1. A chooser reads whether it is
- * set, acts in one of two ways, and adds 2. An observer adds 4. From the chooser's addition on,
- * only the part in question tells how the chooser acted. If that part is left out, the states of
- * both ways are one. The way in which the chooser saw the newer value is explored first, and leaves
- * fewer possibilities afterwards than the other one. What is missed is therefore what only the
- * other way leaves: an outcome, a race, a use of freed memory.
+ * A program has three threads. A writer at last sets `choice` to 1. A chooser reads whether
+ * `choice` is set, acts in one of two ways, and adds 2 to it. An observer adds 4 to it. After the
+ * chooser's addition, only the part in question tells in which way the chooser acted. If that part
+ * is left out, the states after both ways are merged. The way of a chooser that saw the newer value
+ * is explored first, and leaves fewer possibilities afterwards than the other way. The search
+ * therefore misses what only the other way makes possible: an outcome, a race, or a use of freed
+ * memory.
  *
  * The result counts only if the writer came before the chooser, and the observer after it. In other
- * executions some thread has ended and no longer needs what the states differ in, or the states
- * differ in more.
+ * executions some thread that needs the part has ended, or the states differ in other parts as
+ * well.
  *
- * Each program is explored without merging states, with merging, and with merging but without the
- * part. The first two must find the same, and the third must find less.
+ * Each program is explored in three ways: without merging, with merging, and with merging by states
+ * that lack the part. The first two must find the same, and the third must find less.
  *
- * Then come programs of two threads that were once confused: the other thread can tell what a
- * thread does between two of its steps from more than these steps.
+ * Then come programs of two threads whose states the checker once confused. In these, one thread
+ * can notice more of what the other does between two steps than the steps themselves.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +40,7 @@ static struct state {
 	int plain, earlier, later;
 	_Alignas(4) unsigned char bytes[4];
 	int saw[4];  /* the results of the chooser's addition and a later step, and of the observer's */
-	int another; /* the execution is neither of the two intended ones */
+	int another; /* 1: the execution is neither of the two intended ones */
 } state;
 
 /* Accesses the variable as if it were not atomic. */
@@ -96,7 +97,10 @@ static int write_y_twice(int newer)
 	return 0;
 }
 
-/* The view that y carries contains x, or does not. The thread's own view contains it at the end. */
+/*
+ * The store to y carries a view that contains the store to x, or not. At the end the thread's own
+ * view contains the store to x in both ways.
+ */
 static int release_y_around_x(int newer)
 {
 	int before = LOAD(x, RLX);
@@ -107,7 +111,7 @@ static int release_y_around_x(int newer)
 	return 0;
 }
 
-/* The same with accesses: x was released, and is acquired before or after. */
+/* The same for plain accesses: the thread acquires from x before the store to y, or after it. */
 static int release_y_around_data(int newer)
 {
 	state.another = LOAD(x, newer ? ACQ : RLX) != 1;
@@ -117,7 +121,7 @@ static int release_y_around_data(int newer)
 	return 0;
 }
 
-/* An acquire fence would add x in both ways. */
+/* In both ways an acquire fence would make the store to x known. */
 static int look_at_x_and_y(int newer)
 {
 	if (LOAD(x, RLX) != newer || LOAD(y, RLX) != 1)
@@ -132,7 +136,7 @@ static int know_data(int newer)
 	return 0;
 }
 
-/* Takes the 1 of setup. If it was not taken, it still exists at the end. */
+/* Takes the item 1 that setup has put. If it was not taken, it is still inside at the end. */
 static int take_if_newer(int newer)
 {
 	if (newer) {
@@ -170,7 +174,7 @@ static int write_y_in_s(int newer)
 	return 0;
 }
 
-/* In both ways the same value is written, and something is written on both sides of y. */
+/* Both ways write the same values, and both write plain data before and after the store to y. */
 static int write_data_behind_y(int newer)
 {
 	state.plain = state.earlier = state.later = 0;
@@ -311,8 +315,8 @@ static void see_x_behind_y(void)
 }
 
 /*
- * This thread reads `step`, too, so that the chooser's next operation is not combined with the one
- * before it.
+ * The observer also reads `step`, so that the chooser's next operation is not combined with the
+ * operation before it.
  */
 static void see_step_and_y(void)
 {
@@ -364,7 +368,10 @@ static void read_x_plainly(void)
 		state.saw[3] = PLAIN(after);
 }
 
-/* Lets threads other than the chooser read it, so that their knowledge counts. */
+/*
+ * Makes the search learn that a thread other than the chooser reads x, so that the knowledge of
+ * that thread is part of the state.
+ */
 static void look_at_x(void)
 {
 	(void)LOAD(x, RLX);
@@ -440,7 +447,7 @@ static const struct program {
 
 static const struct program *current;
 
-/* A call of its own, so that what was seen is forgotten. */
+/* A separate function, so that the value that was seen is not left on the thread's stack. */
 static __attribute__((noinline)) int choose(int (*act)(int newer))
 {
 	return act(LOAD(choice, RLX) & 1);
@@ -544,7 +551,10 @@ static int check(const struct program *program)
 
 /* -- what two threads can tell ----------------------------------------------------------------- */
 
-/* What the thread lends is not read before the other thread has written there. */
+/*
+ * The thread lends a variable of its stack, and reads it only after the other thread has written to
+ * it.
+ */
 static void lend_stack(void)
 {
 	int lent = 0;
@@ -555,7 +565,7 @@ static void lend_stack(void)
 		state.saw[0] = lent;
 }
 
-/* Only inside this function is it known which of the two it wrote. */
+/* Only the stack of this function tells which of the two values it writes. */
 static __attribute__((noinline)) void write_one_of_two(int *to)
 {
 	int one = 1 + LOAD(choice, RLX);
@@ -575,7 +585,7 @@ static void write_to_stack(void)
 	(void)ADD(step, 1, REL);
 }
 
-/* If this comes before the release, it must not hide that freed memory is used. */
+/* An allocation before the other thread's release must not hide the use of freed memory. */
 static void allocate_and_use_kept(void)
 {
 	int *fresh;
@@ -593,7 +603,10 @@ static void release_kept(void)
 	weir_model_release(state.kept);
 }
 
-/* The object that it finds may be a different one, at the address of the one that it released. */
+/*
+ * The object that the exchange finds may be a new one, at the address of the object that this
+ * thread released.
+ */
 static void release_and_compare(void)
 {
 	void *was = state.kept;
@@ -618,7 +631,10 @@ static void use_and_announce(void)
 	STORE(y, 1, REL);
 }
 
-/* The use is also wrong if something else is there immediately. */
+/*
+ * The use by the other thread is also wrong if a new object is allocated at the same address
+ * immediately.
+ */
 static void release_and_allocate(void)
 {
 	(void)ADD(step, 1, RLX);
@@ -637,7 +653,10 @@ static void keep_object(void *context)
 	*state.kept = 1;
 }
 
-/* The other thread's deadline may pass after this, and before the word changes. */
+/*
+ * The deadline of the other thread may pass after the read of the clock and before the word
+ * changes.
+ */
 static void look_at_clock(void)
 {
 	(void)LOAD(x, RLX);
@@ -653,8 +672,8 @@ static void wait_for_word(void)
 }
 
 /*
- * Neither thread reads what the other writes to x or y. One of the bytes is read and written by one
- * operation.
+ * No thread reads x or y. The plain accesses are to the bytes of one word, and only byte 0 is
+ * accessed by both threads: one reads it and the other writes it.
  */
 static void read_bytes_behind_x(void)
 {

@@ -1,6 +1,6 @@
 /*
  * check_sync.c - sleeping and waking: no wake-up is lost, the woken thread sees what the waker
- * wrote, and memory may be freed when the waiter returns.
+ * wrote, and the memory of the word may be freed when the wait has returned.
  */
 #include <stdatomic.h>
 #include <stdint.h>
@@ -63,7 +63,7 @@ static void wait_for_item(void)
 
 		if (take_item()) {
 			weiri_eventcount_cancel(&scene.event);
-			/* The thread may have been woken without need, so it passes the wake-up on. */
+			/* The thread has an item without this wake-up, so it passes the wake-up on. */
 			weiri_eventcount_notify(&scene.event, 1);
 			return;
 		}
@@ -354,7 +354,8 @@ static void signal_data(void *context, size_t number)
 }
 
 /*
- * A wait that its deadline ended leaves the bit set. The next wait must not take this for a raise.
+ * A wait that its deadline ended leaves its bit in the signal. The next wait must not take this bit
+ * for a raise.
  */
 static void wait_again(void *context, size_t number)
 {
@@ -450,8 +451,9 @@ static void free_both(void *context)
 }
 
 /*
- * One thread closes, and another waits and frees. The latter also sees what was done before the
- * close, and the closer has finished with the gate.
+ * One thread closes the gate, and another thread waits and frees it. When the wait has returned,
+ * its thread sees what was done before the close, and the closing thread no longer accesses the
+ * gate.
  */
 static void close_elsewhere(void *context, size_t number)
 {

@@ -1,8 +1,8 @@
 /*
  * check_table.c - tables of 8 rows in chunks of 2 and nodes of 2 chunks: views see complete
- * updates, no update is lost, and chunks that versions share are freed once, with the last of these
+ * updates, no update is lost, and a chunk that versions share is freed once, with the last of these
  * versions. A chunk that is freed too early shows as a use of freed memory, or as a race with its
- * free; one that is never freed shows as a leak.
+ * free. A chunk that is never freed shows as a leak.
  */
 #include <string.h>
 #include <weir/reclaim.h>
@@ -16,8 +16,8 @@
 enum { THREADS = 3, ROWS = 8, KINDS = 3 };
 
 /*
- * The rows to which an update adds 1, twice each. They are in one chunk, in two chunks of one node,
- * or in two nodes.
+ * The two rows to which each kind of update adds 1. They are in one chunk, in two chunks of one
+ * node, or in two nodes.
  */
 static const int64_t rows_of[KINDS][2] = {{0, 1}, {1, 2}, {3, 4}};
 
@@ -63,8 +63,9 @@ static int64_t row(const weir_table_view *view, int64_t index)
 }
 
 /*
- * Each update adds to two rows. The number of updates of each kind is therefore the same in both of
- * its rows, whatever their order, and the version tells their sum.
+ * Each update adds to two rows. Whatever the order of the updates, the number of updates of one
+ * kind is therefore the same in both rows of that kind. The version tells the number of all
+ * updates.
  */
 static void look(weir_table_view *view)
 {
@@ -90,7 +91,7 @@ static void read_and_look(void)
 	LETTER('1', "add to rows of two chunks of one node", update(1)) \
 	LETTER('2', "add to rows of two nodes", update(2)) \
 	LETTER('r', "read, and look at all rows", read_and_look()) \
-	LETTER('v', "read, and hold the view until l or the end of the thread", \
+	LETTER('v', "read, and hold the view until `l` or until the end of the thread", \
 	       weir_model_assert(weir_table_read(scene.table, &scene.held[me]) == WEIR_OK)) \
 	LETTER('l', "look at all rows of the view that is held", look(&scene.held[me])) \
 	LETTER('f', "free what was retired", (void)weir_reclaim_flush(0))
@@ -162,8 +163,8 @@ static struct scope_plan prepare(size_t index)
 /* -- trees alone ------------------------------------------------------------------------------- */
 
 /*
- * Each thread has a tree, reads a row of it that is in a chunk shared by all, and ends it. In most
- * executions collectors order this. Here only the reference counts do.
+ * Each thread has a tree, reads a row in a chunk that all trees share, and ends its tree. In the
+ * scopes above, collectors mostly order these steps. Here only the reference counts do.
  */
 static struct trees {
 	struct weiri_geometry *geometry;

@@ -1,6 +1,6 @@
 /*
- * check_txn.c - transactions: their reads belong to one instant, they are serializable, and a
- * stopped transaction blocks no other thread.
+ * check_txn.c - transactions: the reads of a transaction belong to one instant, transactions are
+ * serializable, and a stopped transaction blocks no other thread.
  */
 #include <weir/txn.h>
 
@@ -128,7 +128,7 @@ static void read_beside_commit(void *context, size_t who)
 	}
 }
 
-/* x before y: a transaction that reads the new y reads the new x. */
+/* x is assigned before y: a transaction that reads the new y reads the new x. */
 static void read_beside_assigns_in_order(void *context, size_t who)
 {
 	(void)context;
@@ -146,7 +146,7 @@ static void read_beside_assigns_in_order(void *context, size_t who)
 
 /* -- serializability --------------------------------------------------------------------------- */
 
-/* Each thread reads both, and takes one if neither was taken. */
+/* Each thread reads both variables, and takes one of them if neither was taken. */
 static void take_one_of_two(void *context, size_t who)
 {
 	weir_txn *txn = begin();
@@ -169,7 +169,10 @@ static void one_was_taken(void *context)
 	finish(context);
 }
 
-/* y := 5 if x is still 0, during an assign to x. A snapshot may see them in one order only. */
+/*
+ * One thread sets y to 5 if x is still 0, while another assigns to x. A snapshot may see the two
+ * writes in one order only.
+ */
 static void mark_beside_assign_and_snapshot(void *context, size_t who)
 {
 	(void)context;
@@ -200,8 +203,8 @@ static void seen_in_one_order(void *context)
 
 	weir_model_assert(y == (scene.status[0] != WEIR_OK ? 0 : 5) || (scene.status[0] == WEIR_OK && y == 6));
 	/*
-	 * y is 5: the transaction came before the assign, so a thread that saw the assign also sees the
-	 * transaction. y is 6: the other way round.
+	 * If y is 5, the transaction came before the assign, so a snapshot that contains the assign
+	 * also contains the transaction. If y is 6, it is the other way round.
 	 */
 	weir_model_assert(!(y == 5 && saw[0] == 1 && saw[1] == 0));
 	weir_model_assert(!(saw[1] == 6 && saw[0] == 0));
@@ -228,7 +231,7 @@ static void both_committed(void *context)
 	finish(context);
 }
 
-/* A variable that is only written is written, whatever comes in between. */
+/* A transaction that only writes its variables commits, whatever writes come in between. */
 static void assign_both_beside_assign(void *context, size_t who)
 {
 	(void)context;
@@ -277,7 +280,7 @@ static void incremented_twice(void *context)
 	finish(context);
 }
 
-/* A mark represents a version of x, while another one replaces it. */
+/* A mark stands for version 1 of x while another thread reads that version from the history. */
 static void mark_beside_assign_and_history(void *context, size_t who)
 {
 	weir_read read;
@@ -291,7 +294,7 @@ static void mark_beside_assign_and_history(void *context, size_t who)
 	weir_read_release(&read);
 }
 
-/* A mark is on a version while that is replaced, collected and read. */
+/* A mark is on a version of x while x is assigned, collected and read. */
 static void mark_beside_collections(void *context, size_t who)
 {
 	(void)context;

@@ -102,8 +102,8 @@ static void snapshot_of_x(weir_read *read)
 }
 
 /*
- * Its bound is that of handles with a slot: a collection, which is lock-free, releases the last
- * reference.
+ * The bound of a release applies to handles with a slot. The release of a handle without a slot is
+ * only lock-free if it drops the last reference.
  */
 static void release(weir_read *read)
 {
@@ -164,8 +164,8 @@ static void read_beside_assign(void *context, size_t who)
 }
 
 /*
- * Only versions that are newer than the one seen last are returned. If "none" is returned, that one
- * is the newest.
+ * Reads only a version that is newer than `version`. If the call returns "none", `version` was the
+ * newest.
  */
 static uint64_t read_newer_than(uint64_t version)
 {
@@ -223,7 +223,8 @@ static void exchange(void *context, size_t who)
 }
 
 /*
- * The first write replaced the initial version; the second write replaced the first one's version.
+ * The first write replaced the initial version, and the second write replaced the version of the
+ * first.
  */
 static void each_replaced_another(void *context)
 {
@@ -284,7 +285,8 @@ static void assigns_to_history(void *context, size_t who)
 }
 
 /*
- * A handle is kept while later versions come and go, and the owner of another record releases it.
+ * A handle is kept while later versions come and go. The thread that releases it is not the one
+ * that retired its version.
  */
 static void read_kept(void *context, size_t who)
 {
@@ -371,9 +373,9 @@ static void three_versions(void *context)
 }
 
 /*
- * There is a seq_cst flag of the caller, and the variable. One thread sets the flag and then reads.
- * Another writes and then reads the flag. In the total order one of them comes second, and sees
- * what the other did.
+ * The program has a seq_cst flag besides the variable. One thread sets the flag and then reads the
+ * variable. Another thread writes the variable and then reads the flag. In the total order of
+ * seq_cst operations one of the two reads comes last, and it sees the write of the other thread.
  */
 static void around_a_flag(size_t who, int64_t (*look)(void))
 {
@@ -454,7 +456,7 @@ static void snapshot(size_t who)
 	weir_read_release_many(reads, 2);
 }
 
-/* x before y: a snapshot with the new y has the new x. */
+/* x is written before y: a snapshot with the new y has the new x. */
 static void snapshot_beside_writer(void *context, size_t who)
 {
 	(void)context;
@@ -560,8 +562,8 @@ static void commit_beside_snapshot(void *context, size_t who)
 }
 
 /*
- * Another write moves the clock to the commit's stamp. The clock does not make the commit visible
- * then.
+ * Another write advances the clock to the stamp that the commit will get. This alone must not make
+ * the commit visible.
  */
 static void commit_beside_tick_and_snapshot(void *context, size_t who)
 {
@@ -642,8 +644,8 @@ static void commit_one(weir_var *var)
 
 /*
  * A thread finds the commit's part without a stamp and reads the cell, in a section that begins in
- * a new era, while the owner ends the use of the cell. The cell must not have been retired before
- * that section began (pair S2 of var/version.h).
+ * a new era. Meanwhile the owner of the commit retires the cell. The era of that retirement must
+ * not be older than the era in which the section began (pair S2 of var/version.h).
  */
 static void look_at_x(void)
 {
@@ -736,7 +738,9 @@ static void assigns_around_snapshots(void *context, size_t who)
 	snapshot(who);
 }
 
-/* A planted fault: a look that returns the version from before the thread's own write. */
+/*
+ * A planted fault: a look after the thread's own write that returns the version before that write.
+ */
 static void wrong_look(void *context, size_t who)
 {
 	weir_var *var = who == 0 ? scene.x : scene.y;
@@ -751,7 +755,7 @@ static void wrong_look(void *context, size_t who)
 	judged_read(place_of(var), 1, HISTORY_NONE);
 }
 
-/* A snapshot that has the one part of a commit and not the other. */
+/* A planted fault: a snapshot that has one part of a commit and not the other. */
 static void wrong_snapshot(void *context, size_t who)
 {
 	(void)context;
@@ -855,9 +859,9 @@ static const char *const calls[WEIR_MODEL_CALLS + 1] = {"read",    "read_release
                                                         "version", "read_if_newer", NULL};
 
 /*
- * The bounds that include/weir/var.h states for the wait-free calls, less what cannot occur in a
- * scope. These are rounds without collections, the waking of writers if none waits, and fences that
- * membarrier saves.
+ * Sets the bounds that include/weir/var.h states for the wait-free calls, less the steps that
+ * cannot occur in a scope: further rounds if there are no collections, the waking of writers if
+ * none waits, and fences that membarrier saves.
  */
 static void bounds_of(const struct scope *scope, int has_fences, uint32_t bounds[WEIR_MODEL_CALLS])
 {

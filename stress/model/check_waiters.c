@@ -1,10 +1,11 @@
 /*
  * check_waiters.c - no waiter stays asleep after a change: either the thread that makes the change
- * sees that there is a waiter, or the waiter sees the change. This must hold whether the waiter
- * runs the fence, the threads that make changes run it, or it is being handed back.
+ * sees that there is a waiter, or the waiter sees the change. This must hold in three cases: the
+ * waiter runs the fence, the threads that make changes run it, or the duty to run it is being
+ * handed back.
  *
- * Here the list is one bit for each waiter. check_list.c checks the algorithm of the real list, and
- * only whether the list is empty matters here.
+ * Here the list is one bit for each waiter, because it only matters whether the list is empty.
+ * check_list.c checks the algorithm of the real list.
  */
 #include <stdatomic.h>
 #include <stdint.h>
@@ -18,9 +19,9 @@
 enum { MOST = 4 };
 
 /*
- * A thread of `waits` waits for that many changes, first for one, then for two and so on. A thread
- * of `makes` makes that many changes. If `all` is not 0, thread 0 waits only for that many, on a
- * word that was posted and settled before, and looked at once.
+ * waits[i]: thread i waits this many times, first for one change, then for two, and so on.
+ * makes[i]: thread i makes this many changes. If `all` is not 0, each wait is for that many
+ * changes, and the setup has posted the word, which settles it, and looked at it once.
  */
 struct scope {
 	const char *name;

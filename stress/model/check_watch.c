@@ -5,10 +5,10 @@
  * `start` is such a row, which runs before the threads begin.
  *
  * Required of every execution: if no commit writes the watched variable, some order of the calls
- * explains which versions assigns made, and waits and takes saw, including "none newer" (judged.h).
- * Waiters wake, with a newer version. An operation that was started completes once. At the end the
- * descriptor is readable exactly if there is a version that was not taken. Nothing leaks, and the
- * variable can be destroyed.
+ * explains which versions the assigns made and which versions the waits and takes saw, including
+ * "none newer" (judged.h). Waiters wake, with a newer version. An operation that was started
+ * completes once. At the end the descriptor is readable exactly if there is a version that no call
+ * took. Nothing leaks, and the variable can be destroyed.
  */
 #include <string.h>
 #include <weir/txn.h>
@@ -157,7 +157,7 @@ static void end_watch(void)
 
 static void wait_for_newer(size_t me)
 {
-	if (scene.seen[me] < scene.last) /* The wait before this one may have seen everything. */
+	if (scene.seen[me] < scene.last) /* The wait before this one may have seen the last version. */
 		wait(me, WEIR_NO_DEADLINE, NULL);
 }
 

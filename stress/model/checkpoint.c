@@ -2,19 +2,20 @@
  * checkpoint.c - keeps executions, and makes them current again.
  *
  * A search proceeds depth first: the next execution takes the path of the last one up to a choice,
- * and continues differently there. The next execution begins with what was kept at that choice, or
- * before it. What was kept after it belongs to a path that does not come again. What is kept is
- * therefore a stack, in one block of memory.
+ * and continues differently there. It begins from the checkpoint at that choice, or from the last
+ * one before it. The checkpoints after that choice belong to a path that does not come again. The
+ * checkpoints are therefore a stack, in one block of memory.
  *
  * Some things only grow during an execution (stores, the views that they carry, lists of what was
- * used). They need no copy: up to the count that was kept they are unchanged, because everything
- * that came after the checkpoint was appended.
+ * used). A checkpoint keeps only their counts. The elements before the count are unchanged, because
+ * everything after the checkpoint was appended.
  *
- * Some executions begin at setup nevertheless (execute.c), and must find the path unchanged.
- * check_reduction.c compares a search with checkpoints and one without, on its random programs:
- * both must have as many executions, as many pruned ones, as many states, and the same outcomes.
- * (With states merged there may be a few states more or less, if a frame larger than what state.c
- * wipes has bytes that were never written: these are left over from another execution.)
+ * Some executions begin at setup although there is a checkpoint (execute.c), and must find the path
+ * unchanged. check_reduction.c compares a search with checkpoints and one without, on its random
+ * programs: both must have as many executions, as many pruned ones, as many states, and the same
+ * outcomes. (With states merged there may be a few states more or less. A frame that is larger than
+ * what state.c wipes may have bytes that were never written, and these are left over from another
+ * execution.)
  */
 #include "model/checkpoint.h"
 
@@ -84,8 +85,8 @@ void checkpoint_drop_all(void)
 }
 
 /*
- * It is known which threads have ended before the stacks are kept. What lies below a stack pointer
- * is not kept, because no thread reads it.
+ * The threads' statuses come first, so that a restore knows whose stacks follow. The memory below a
+ * stack pointer is not kept, because no thread reads it.
  */
 static void name_parts(struct checkpoint *checkpoint, unsigned thread)
 {

@@ -6,8 +6,8 @@
  *   explore.c       which thread runs next, which value a load returns; what is left to try
  *   checkpoint.c    an execution as it was at a choice, from which other executions begin
  *   memory.c        locations, races, what a load may return; memory.h: what it keeps
- *   view.h          what of it a thread knows
- *   memory_state.c  what may still matter of the memory, as a number
+ *   view.h          what a thread knows of the memory
+ *   memory_state.c  the part of the memory that may still matter, as a number
  *   state.c         the states that executions have reached
  *   heap.c          live and freed memory; what setup left, with which each execution begins
  *   fiber.c         switching stacks
@@ -55,7 +55,7 @@ struct thread {
 	const char *stack;
 	uint64_t given; /* the arguments of its call, as a number */
 	uint64_t where; /* both, as a number; 0: not known yet */
-	/* its last operation need not be separate from its next, because no thread could tell */
+	/* its last operation may be combined with its next, because no other thread could tell */
 	int as_one;
 	uint32_t row;    /* number of operations that were done as one */
 	int unseen;      /* its last operation wrote where no other thread looks */
@@ -75,7 +75,7 @@ extern int model_running; /* threads of the program are under way: accesses are 
 extern int model_active;  /* an execution is under way: accesses are recorded */
 extern unsigned model_thread;
 extern uint64_t model_steps;
-/* Before a visible operation: may switch to another thread. */
+/* Called before a visible operation. May switch to another thread. */
 void model_schedule(const struct operation *operation);
 /* Sleeps; returns 1 if it was woken, 0 if a deadline passed. */
 int model_block(void *address, int timed);
@@ -83,7 +83,10 @@ unsigned model_wake(void *address, unsigned count);
 /* in a thread */
 void model_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 void model_note_failure(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Something was learned that changes the meaning of what was explored. The search begins again. */
+/*
+ * Called when something was learned that changes the meaning of what was explored. The search
+ * begins again.
+ */
 void model_begin_again(void) __attribute__((noreturn));
 void execute_parts(struct checkpoint *checkpoint);
 
@@ -93,7 +96,7 @@ void explore_execution(void); /* the next execution of it */
 int explore_goes_back(void);  /* it takes the path of the previous execution, up to a choice */
 /* the node of that choice, or of the last choice of a thread before it */
 uint32_t explore_turn(void);
-/* The execution has arrived there, and other executions may return to it. */
+/* Returns 1 if the execution has arrived at that node, to which other executions may return. */
 int explore_is_at_turn(void);
 void explore_parts(struct checkpoint *checkpoint);
 /*
@@ -101,7 +104,7 @@ void explore_parts(struct checkpoint *checkpoint);
  * `enabled` is not empty.
  */
 unsigned explore_thread(unsigned enabled);
-/* Returns 0 .. count-1; 0 comes first. */
+/* Returns a number from 0 to count - 1; 0 is explored first. */
 uint32_t explore_value(uint32_t count);
 /*
  * The current operation of this thread is a load, or a CAS that failed, and read what the operation
@@ -113,21 +116,25 @@ void explore_cas_succeeds(void);
 void explore_cas_could_succeed(void);
 uint32_t explore_node(void); /* the node of this thread's current operation, + 1 */
 int explore_next(void);      /* returns 0 when nothing is left */
-/* This thread's next operation is combined with its last one, without a choice between them. */
+/*
+ * Returns 1 if this thread's next operation is combined with its last one, without a choice between
+ * them.
+ */
 int explore_goes_on(void);
 /*
- * No other thread looks at what the current operation has written. Returns 1 if it is combined with
- * this thread's next operation, without a choice.
+ * Called when no other thread looks at what the current operation has written. Returns 1 if that
+ * operation is combined with this thread's next one, without a choice between them.
  */
 int explore_goes_unseen(void);
 /*
- * The operations must not be combined now: since its last operation the thread did something that
- * is ordered with actions of other threads.
+ * Called when the thread does something between two operations that is ordered with actions of
+ * other threads. These two operations are then not combined.
  */
 void explore_shows(void);
 /*
- * Returns 1, with states merged, if a membarrier is among the operations. This is learned during
- * the search.
+ * With states merged, the search learns whether the program uses membarrier. The first function
+ * forgets this. The second notes a membarrier, and the search begins again if it is the first one.
+ * The third returns 1 if one was noted.
  */
 void explore_learns_nothing(void);
 void explore_meets_membarrier(void);
@@ -150,7 +157,7 @@ value_t memory_update(void *address, size_t size, value_t (*update)(value_t, val
                       enum order order);
 void memory_fence(enum order order);
 void memory_heavy_fence(void);
-/* this thread, or the kernel on its behalf, has seen the last store */
+/* this thread, or Linux on its behalf, has seen the last store */
 void memory_observe(uint32_t location);
 void memory_plain(const void *address, size_t size, int is_write);
 /* the memory is new: its past is forgotten, and this thread has written to it */
@@ -161,7 +168,10 @@ void memory_all_join(void);                 /* thread 0 sees what all threads di
 void memory_each_written(void (*visit)(char *address));
 
 uint64_t memory_state(void); /* memory_state.c */
-/* With states merged: this execution has shown that states were not distinguished enough so far. */
+/*
+ * Returns 1 if, with states merged, this execution has shown that the states must be distinguished
+ * further.
+ */
 int memory_has_learned(void);
 void memory_forget_stale_reads(unsigned t);
 void memory_parts(struct checkpoint *checkpoint);
@@ -175,9 +185,10 @@ static inline uint64_t state_mix(uint64_t state, uint64_t value)
 	return state ^ state >> 32;
 }
 /*
- * Brackets what the program calls. `given`: the arguments that the operation itself does not
- * contain. From here on the compiler keeps its registers in the caller's memory: at the frame's top
- * on x86-64, above its address on arm64.
+ * A function that performs an operation for the program begins with STATE_ENTER() and ends with
+ * state_leave(). `given`: the arguments that the operation itself does not contain. STATE_ENTER()
+ * makes the compiler save all registers of the caller in the frame: at the frame's top on x86-64,
+ * above the frame's address on arm64.
  */
 #if defined(__x86_64__)
 enum { STATE_SUPPORTED = 1, STATE_SAVED = 5 * 8 };
@@ -195,12 +206,12 @@ void state_enter(const char *stack, uint64_t given);
 void state_leave(void);
 void state_check_entered(void);
 void state_forgets(const char *address); /* what was written to */
-/* What a state consists of. */
+/* The parts of a state. */
 enum state_part {
 	STATE_STACKS,     /* of the threads */
 	STATE_OPERATIONS, /* the operations that they are about to do, with their arguments */
 	STATE_SLEEP,      /* which threads sleep, and on what */
-	STATE_MEMORY,     /* the values that it holds */
+	STATE_MEMORY,     /* the values that the memory holds */
 	STATE_HISTORIES,  /* older stores that may still be read */
 	/* what a thread that acquires from a store will know of other stores and of accesses */
 	STATE_STORES,
@@ -209,7 +220,7 @@ enum state_part {
 	STATE_VIEWS_CLOCKS,
 	STATE_PENDING,  /* what an acquire fence would add */
 	STATE_RELEASED, /* what a release fence has left */
-	STATE_S,        /* what seq_cst accesses have made known to each other */
+	STATE_S,        /* what seq_cst accesses and fences must see by the order S */
 	STATE_ACCESSES, /* accesses with which other threads may race */
 	STATE_HEAP,
 	STATE_ANSWERS, /* the answers of calls, and which threads know that the calls have ended */
@@ -273,7 +284,7 @@ void fiber_leave(unsigned from);                                  /* to the engi
 void fiber_parts(struct checkpoint *checkpoint, unsigned thread); /* where FIBER_CAN_BE_KEPT */
 
 /* -- system.c -- */
-void system_begin(void); /* a search begins, as in a process that has used the library before */
+void system_begin(void); /* a search begins; the library has been used in the process before */
 void system_remember(void);
 void system_restore(void);
 void system_switch(unsigned from, unsigned to); /* thread-local variables of the library */

@@ -92,8 +92,8 @@ static uint64_t given(uint64_t bits, value_t operand, value_t other)
 }
 
 /*
- * Notes where a compare-and-swap reads the expected value and writes the value found: mostly on its
- * thread's stack.
+ * Records the plain access by which a compare-and-swap reads the expected value or writes the value
+ * found. On the thread's own stack, where it mostly is, nothing is recorded.
  */
 static void look_at_expected(const void *expected, size_t size, int is_write)
 {

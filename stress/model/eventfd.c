@@ -1,10 +1,10 @@
 /*
- * eventfd.c - replaces lib/weir/base/eventfd.c: counts that the checker sees, and a poller that sleeps
- * while a count is 0.
+ * eventfd.c - replaces lib/weir/base/eventfd.c: it keeps the counts in words that the checker sees,
+ * and a poller sleeps while a count is 0.
  *
- * Linux changes such a count under a lock, and a poll reads it under the same lock. Here it is one
- * word that changes by read-modify-writes. Like threads.c, this file is compiled into the library
- * under test.
+ * Linux changes the count of a descriptor under a lock, and a poll reads the count under the same
+ * lock. Here the count is one word that changes by read-modify-writes. Like threads.c, this file is
+ * compiled into the library under test.
  */
 #include "model/eventfd.h"
 

@@ -42,8 +42,8 @@ enum { COMPARE_EVERY = 4096 };
 enum { ENGINE = 0 }; /* in place of a thread: it makes the first choice */
 
 /*
- * LOOK_TIMES executions are observed for each one that was explored in vain, at most LOOK_MOST,
- * with LOOK_DEPTH changes of priority.
+ * For each execution that was explored in vain, look_around() makes LOOK_TIMES random executions
+ * with LOOK_DEPTH changes of priority; it makes at most LOOK_MOST in all.
  */
 enum { LOOK_TIMES = 10, LOOK_MOST = 200000, LOOK_DEPTH = 16 };
 
@@ -108,8 +108,8 @@ static int is_stopped(unsigned thread)
 }
 
 /*
- * Identical threads begin one after the other. Any other execution equals one of these with the
- * threads' numbers exchanged.
+ * Identical threads begin one after the other. An execution in which they begin in another order
+ * equals one of these executions with the threads' numbers exchanged.
  */
 static int is_before_its_turn(unsigned thread)
 {
@@ -148,7 +148,10 @@ static int is_to_be_kept(void)
 	return explore_is_at_turn() && checkpoint_may_be_taken() && !checkpoint_is_at(explore_turn());
 }
 
-/* Returns the thread that runs next. 0: the execution is over, in one way or another. */
+/*
+ * Returns the thread that runs next, or 0 if the execution is over: it has ended, has failed, or is
+ * cut off.
+ */
 static unsigned next_thread(void)
 {
 	unsigned enabled = enabled_threads(), thread;
@@ -167,7 +170,7 @@ static unsigned next_thread(void)
 	return thread;
 }
 
-/* Leaves the running fiber for the next thread; returns when this one was chosen. */
+/* Switches to the thread that runs next. Returns when this thread is chosen. */
 static void go_on(void)
 {
 	unsigned me = model_thread, thread;
@@ -410,8 +413,8 @@ void weir_model_call_begins(unsigned call)
 }
 
 /*
- * The operation that a thread is about to perform is not counted yet, so the operations that were
- * begun in between are those that were performed.
+ * `done` does not count the operation that a thread is about to perform. The difference is
+ * therefore the number of operations that the call has performed.
  */
 void weir_model_call_ends(unsigned call)
 {
@@ -433,9 +436,9 @@ static uint64_t now_ns(void)
 }
 
 /*
- * Makes random executions, so that memory.c learns about the program: the later it learns
- * something, the more is explored twice. These executions have no other effect, so the search finds
- * everything by itself.
+ * Makes random executions, so that memory.c learns about the program before the search. The later
+ * it learns something, the more is explored twice. These executions have no other effect: what they
+ * miss is found by the search.
  */
 static void look_around(uint64_t executions)
 {

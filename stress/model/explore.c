@@ -1,5 +1,5 @@
 /*
- * explore.c - directs each execution another way, until every way is covered.
+ * explore.c - directs each execution on another path, until all paths are covered.
  *
  * An execution is a path of nodes. At a schedule node a thread was chosen to perform its next
  * visible operation; at a value node one of several values was chosen. The next execution takes the
@@ -8,43 +8,48 @@
  * Which threads are worth trying at a schedule node is found during the search, by dynamic
  * partial-order reduction with source sets (Abdulla, Aronis, Jonsson, Sagonas, POPL 2014). Suppose
  * that operation b conflicts with an earlier operation a of another thread, and the two are not
- * ordered by other conflicts. Then an execution must be tried that has b before a. From a's node
- * on, such an execution performs what ran since and does not depend on a, and then b. Any thread
- * that can begin this sequence is suitable. If one of these threads is tried already, or sleeps,
- * such executions are or were covered. It is not enough to take b's own thread. It may sleep
- * because b was tried first, further up, while the missing executions begin with a third thread's
- * operation that b depends on (check_reduction.c, seeds 34 and 1316). A thread that was tried at a
- * node sleeps until an operation conflicts with its own.
+ * ordered by other conflicts. Then an execution must be tried that has b before a. Such an
+ * execution leaves the old path at the node of a. It performs the operations that ran after a and
+ * do not depend on a, and then it performs b. Any thread that can begin this sequence is suitable.
+ * If one of these threads is tried already, or sleeps, such executions are covered. It is not
+ * enough to try the thread of b alone. That thread may sleep because b was tried first at an
+ * earlier node. The missing executions then begin with an operation of a third thread, on which b
+ * depends (check_reduction.c, seeds 34 and 1316). A thread that was tried at a node sleeps until
+ * another thread performs an operation that conflicts with the sleeper's next one.
  *
  * Conflicts. Two operations on one location conflict if one of them writes. seq_cst fences conflict
  * with each other and with seq_cst accesses, with which they share S. A membarrier conflicts with
- * everything. A load that is not seq_cst may return old stores. "Store, then a load of an older
- * store" therefore equals "load, then store", and the pair must be reversed in one direction only:
- * if the load came first, the store must be tried before it, and then the load need not return what
- * it could return before (`fresh`). Such a load depends on the store that it reads, not on the
+ * everything. A load that is not seq_cst may return old stores. "A store, then a load that returns
+ * an older store" therefore equals "the load, then the store", and such a pair must be reversed in
+ * one direction only. If the load came first, the store must be tried before the load; the load
+ * then need not return the values that it could return before (`fresh`). If the store came first,
+ * the other order need not be tried. Such a load depends on the store that it reads, not on the
  * newer stores that it ignores. For the same reason a store that sleeps need not wake for such a
  * load. A compare-and-swap that fails is such a load.
  *
  * With states merged (state.c) all threads are tried at a schedule node, and the work is reduced in
- * another way. A load that is not seq_cst, or a compare-and-swap that fails as one, can also happen
- * later: what other threads do meanwhile leaves it the stores that it could read, and no thread can
- * tell that it has happened. It is therefore combined with its thread's next operation. The checker
- * switches from a thread only after an operation that other threads can notice: a write, a fence, a
- * seq_cst load. It also switches if since its last operation the thread allocated or freed memory
- * or read the clock, because other threads change which block is free and what time it is. (At most
- * MOST_AS_ONE operations are combined in a row, because a loop may wait for another thread.) A
- * membarrier does notice: it gives that thread what other threads stored. When the search meets
- * one, it begins again, with a choice after each operation.
+ * another way. A load that is not seq_cst can also happen later. Operations of other threads in
+ * between do not take away any store that it could read, and no other thread can tell whether the
+ * load has happened. The same is true of a compare-and-swap that fails as such a load. Such an
+ * operation is therefore combined with its thread's next operation. The checker switches from a
+ * thread only after an operation that other threads can notice: a write, a fence, a seq_cst load.
+ * It also switches if since its last operation the thread allocated or freed memory or read the
+ * clock, because other threads change which block is free and what time it is. (At most MOST_AS_ONE
+ * operations are combined in a row, because a loop may wait for another thread.) A membarrier can
+ * tell whether a load has happened, because it makes the stores of other threads visible to the
+ * thread that loads. When the search meets a membarrier, it begins again, with a choice after each
+ * operation.
  *
- * A write, too, is combined with what follows, if no other thread has read or written that location
- * in any execution so far. It is found nevertheless if another thread does so: on the way to its
- * first such access nothing depends on the write, so the access is met whether or not the write has
- * happened. Then the search begins again (memory.c). The path has a node for such a write, because
- * a replay, which has met nothing, makes a choice there.
+ * A write is also combined with the operation that follows it, if no other thread has accessed that
+ * location in any execution so far. If another thread can access the location, the search still
+ * finds out: before its first such access that thread does not depend on the write, so it comes to
+ * the access whether or not the write has happened. Then the search begins again (memory.c). The
+ * path has a node for such a write, because a replay knows nothing of earlier executions and makes
+ * a choice there.
  *
- * With a bound on preemptions a reversal may be out of reach where it is found. Then it is also
- * tried where the running thread began to run (conservative points). Threads do not sleep in that
- * case.
+ * With a bound on preemptions, a reversal may exceed the bound at the node where it is found. It is
+ * then also tried at the node where the running thread began to run (conservative points). With
+ * such a bound no thread sleeps.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +63,7 @@ enum { NO_CHANGE = 15, MOST_AS_ONE = 32 };
 
 struct node {
 	uint8_t is_value;
-	/* schedule node without a choice: no other thread looks at what the thread did last */
+	/* a schedule node without a choice: no other thread looks at what this thread wrote last */
 	uint8_t forced;
 	/* for a schedule node; sets of threads */
 	uint8_t thread;         /* chosen */
@@ -72,8 +77,8 @@ struct node {
 };
 
 /*
- * For each location: the last node + 1 at which each thread accessed it, wrote it, slept on it or
- * woke on it.
+ * For each location and thread: the last node + 1 at which the thread accessed the location, wrote
+ * it, or performed a futex wait or wake on it.
  */
 struct history {
 	uint32_t access[THREADS], write[THREADS], futex[THREADS];
@@ -86,11 +91,11 @@ static uint32_t heavy_node[THREADS], fence_node[THREADS], seq_cst_node[THREADS],
 static struct node path[PATH];
 static uint32_t seen_at[PATH]
 					   /*
-					    * how many operations of each thread come before or at the node's, by
-					    * dependence
+					    * the number of operations of each thread on which the node's depends
+					    * (itself included)
 					    */
 					   [THREADS];
-static uint32_t seen[THREADS][THREADS]; /* the same for the last operation of each thread */
+static uint32_t seen[THREADS][THREADS]; /* the same for each thread's last operation */
 static uint32_t path_length, path_at;
 static int goes_back; /* this execution takes the path of the previous one, up to a choice */
 static uint32_t turn; /* that choice, or the last one of a thread before it */
@@ -144,8 +149,8 @@ static int in_s(const struct operation *operation)
 }
 
 /*
- * Returns 1 for a load, or a CAS if it fails, that may return an old value. Whether it did is known
- * afterwards.
+ * Returns 1 for an operation that may return an old value: a load, or a CAS that fails. Only
+ * afterwards is it known whether it did.
  */
 static int may_be_stale(const struct operation *operation)
 {
@@ -198,10 +203,10 @@ static uint32_t last_conflict(unsigned other, const struct operation *operation,
 }
 
 /*
- * Returns the threads with which an execution can begin, from node `at` on, that has the operation
- * at `at` after the current operation of `thread`. Consider the operations that ran since and do
- * not depend on the operation at `at`. A thread qualifies if its first such operation depends on no
- * other such operation.
+ * Consider the executions that leave the path at node `at` and perform the current operation of
+ * `thread` before the operation at `at`. Returns the threads with which they can begin. Take the
+ * operations that ran after node `at` and do not depend on the operation there. A thread qualifies
+ * if its first such operation depends on no other such operation.
  */
 static unsigned initials(uint32_t at, unsigned thread)
 {
@@ -225,8 +230,8 @@ static unsigned initials(uint32_t at, unsigned thread)
 }
 
 /*
- * Requests an execution that has the operation at node `at` after that of `thread`, unless one is
- * tried already.
+ * Requests an execution that performs the operation of `thread` before the operation at node `at`,
+ * unless such an execution is tried already.
  */
 static void try_at(uint32_t at, unsigned thread)
 {
@@ -256,8 +261,8 @@ static uint32_t begin_of_run(uint32_t at)
 }
 
 /*
- * `thread` is about to perform its operation. Finds the earlier operations before which it should
- * have been tried. Returns their number; at[]: their nodes.
+ * `thread` is about to perform its operation. Finds the earlier operations that race with it, so
+ * that it must also be tried before them. Returns their number; at[] receives their nodes.
  */
 static unsigned find_races(unsigned thread, const struct operation *operation, int as_load, uint32_t at[])
 {
@@ -382,8 +387,8 @@ static void run(unsigned thread, uint32_t at)
 	for (; history_used <= operation->location; history_used++)
 		history[history_used] = (struct history){0};
 	/*
-	 * The number must not count as seen while races are searched for. It does not, because it
-	 * belongs to this thread.
+	 * The number of this operation is in seen[] before races are searched for. This is correct,
+	 * because the search looks only at the numbers of other threads.
 	 */
 	seen[thread][thread] = path[at].number = ++model_threads[thread].done;
 	last_node[thread] = at + 1;
@@ -411,7 +416,10 @@ void explore_cas_could_succeed(void)
 	races = find_races(me, operation, 0, at);
 	if (races == 0)
 		return;
-	/* It is treated as if it had succeeded, and then depends on the last write. */
+	/*
+	 * For its races it is treated as if it had succeeded, and then depends on the last write. What
+	 * it depends on is restored afterwards.
+	 */
 	memcpy(as_load, seen[me], sizeof(as_load));
 	for (unsigned other = 1; other <= model_program->threads; other++)
 		depend_on(me, other != me ? last_conflict(other, operation, 0) : 0);
@@ -425,8 +433,8 @@ static int goes_with_next(void)
 }
 
 /*
- * A replay does not know which threads look where. There the choice is a real one, and the path
- * contains it.
+ * A replay does not know which threads access which locations. In a replay there is therefore a
+ * choice after the operation, and the path contains it.
  */
 int explore_goes_unseen(void)
 {
@@ -588,8 +596,8 @@ unsigned explore_thread(unsigned enabled)
 }
 
 /*
- * Mostly the newest value. In half of the executions, those that have all allowed changes of
- * priority.
+ * Returns 0, for the newest value, in at least three of four cases; in at least one of two if
+ * executions have the largest number of changes of priority.
  */
 static uint32_t value_at_random(uint32_t count)
 {
@@ -685,7 +693,7 @@ static unsigned left_to_try(const struct node *node)
 
 	if (model_options.preemptions == 0 || node->preemptions + 1u < model_options.preemptions)
 		return left;
-	/* No preemption is left, so only the thread that ran may run, if it still can. */
+	/* No preemption is left, so the thread that ran continues if it can. */
 	return (node->enabled & bit(node->previous)) != 0 ? left & bit(node->previous) : left;
 }
 
@@ -712,8 +720,8 @@ int explore_next(void)
 }
 
 /*
- * The nodes before it (path, seen_at) are unchanged, except for what is worth trying there: that
- * set grows, and must be kept.
+ * path[] and seen_at[] are not kept. Up to the checkpoint's node they are unchanged, except that
+ * `todo` may have grown, which must not be undone.
  */
 void explore_parts(struct checkpoint *checkpoint)
 {
@@ -744,8 +752,8 @@ char *explore_path(void)
 }
 
 /*
- * A text that is not a choice, or not one of this program, ends the path. The rest is chosen as in
- * a search.
+ * A part of the text that is no choice, or no choice of this program, ends the path. The rest is
+ * chosen as in a search.
  */
 void explore_follow(const char *text)
 {

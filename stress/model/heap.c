@@ -2,15 +2,16 @@
  * heap.c - memory of the program under test: detects use after free, double free and leaks, and
  * restores memory.
  *
- * There is one arena. Each execution starts with it as setup left it, so that addresses are the
- * same in each. A freed block is the first to be allocated again for its size, in order to catch
- * code that mistakes a new object for an old one at the same address.
+ * There is one arena. Each execution starts with the arena as setup left it, so that all executions
+ * have the same addresses. A freed block is the first to be allocated again for its size, in order
+ * to catch code that mistakes a new object for an old one at the same address.
  *
- * Each execution starts from what setup left, or from what another execution had made of that up to
- * a choice (checkpoint.c): the program's state, the library's writable segments, the used part of
- * the arena. Only what an execution wrote is restored. memory.c knows this, because every access of
- * instrumented code goes through it. Regularly everything is compared, so that writes by code that
- * was not instrumented are noticed.
+ * Three parts of the memory are restored: the program's state, the library's writable segments, and
+ * the used part of the arena. Each execution starts with these parts as setup left them, or as
+ * another execution left them at a choice (checkpoint.c). Only memory that an execution wrote is
+ * restored. memory.c knows which memory that is, because every access of instrumented code goes
+ * through it. At regular intervals all of the memory is compared, so that writes by code that was
+ * not instrumented are noticed.
  */
 #include <link.h>
 #include <stdio.h>
@@ -110,8 +111,8 @@ void heap_release(void *memory)
 		if (!blocks[i].live)
 			model_fail("double free of %s", heap_name(memory, text));
 		/*
-		 * Freeing counts as a write to the whole block, so a thread that still uses it races. After
-		 * all threads have ended, no thread uses it.
+		 * A free counts as a write to the whole block, so it races with a thread that still uses
+		 * the block. After all threads have ended, no thread uses it.
 		 */
 		if (model_running)
 			memory_plain(memory, blocks[i].size, 1);

@@ -42,8 +42,8 @@ static inline int judged_beside(const struct history *history, const struct hist
 }
 
 /*
- * A shuffle queue counts room and items separately from where they are, so a refusal during another
- * thread's put or take is not judged.
+ * A shuffle queue acquires the right to an item or a slot before it searches for one. A refusal
+ * during a put or take of another thread is therefore not judged.
  */
 static inline int judged_shuffle_step(const struct history *history, const struct history_op *op, const void *context,
                                       void *state)
@@ -65,8 +65,8 @@ static inline void judged_as_shuffle(size_t capacity)
 }
 
 /*
- * A put into a priority queue has its node before its value is stored, so "full" during a put is
- * not judged.
+ * A put into a priority queue occupies a node before its value is stored, so "full" during another
+ * put is not judged.
  */
 static inline int judged_priority_step(const struct history *history, const struct history_op *op, const void *context,
                                        void *state)
@@ -95,7 +95,7 @@ static inline void judged_put(enum weir_status status, uint64_t value, int64_t k
 	case WEIR_OK: weir_model_answer(HISTORY_PUT, value, (uint64_t)key); break;
 	case WEIR_CANCELLED: weir_model_answer(HISTORY_PUT_CLOSED, value, 0); break;
 	case WEIR_WOULD_BLOCK: weir_model_answer(HISTORY_PUT_FULL, value, 0); break;
-	default: weir_model_fail("an enqueue answers what none may");
+	default: weir_model_fail("an enqueue returned a status that no enqueue may return");
 	}
 }
 
@@ -106,13 +106,13 @@ static inline void judged_take(enum weir_status status, uint64_t value)
 	case WEIR_OK: weir_model_answer(HISTORY_TAKE, HISTORY_NONE, value); break;
 	case WEIR_OUT_OF_RANGE: weir_model_answer(HISTORY_TAKE_ENDED, 0, 0); break;
 	case WEIR_WOULD_BLOCK: weir_model_answer(HISTORY_TAKE_EMPTY, 0, 0); break;
-	default: weir_model_fail("a dequeue answers what none may");
+	default: weir_model_fail("a dequeue returned a status that no dequeue may return");
 	}
 }
 
 /*
- * Variables by number; their first version is 1. What a call did to each variable is a part
- * (history/history.h).
+ * The variables are numbered; the first version of each is 1. Each answer has a part for each
+ * variable that the call read or wrote (history/history.h).
  */
 static inline void judged_as_variables(void)
 {

@@ -1,15 +1,16 @@
 /*
- * memory.c - the memory that the program sees: histories, views, races.
+ * memory.c - the memory that the program under test accesses: histories, views, races.
  *
- * A store is appended to its location's history. It carries the writer's view if it releases (or
- * follows a release fence, or continues a release sequence by a read-modify-write). A load may
- * return any store from the thread's own lower bound on; an acquire joins the store's view. A
- * read-modify-write reads the last store.
+ * A store is appended to its location's history. A store carries the writer's view if it releases,
+ * if it follows a release fence, or if it continues a release sequence by a read-modify-write. A
+ * load may return any store from the thread's own lower bound on. An acquire load joins the view of
+ * the store that it reads. A read-modify-write reads the last store.
  *
- * seq_cst: the order of execution is the order S. A view of S collects the seq_cst stores and what
- * the seq_cst fences had seen. A seq_cst load returns nothing older than that, and a seq_cst fence
- * joins it. It carries no happens-before: plain accesses on both sides of two fences still race,
- * unless a load reads from a store.
+ * seq_cst: the order of execution is the order S. One view, the view of S, collects the seq_cst
+ * stores and the stores that threads had seen at their seq_cst fences. A seq_cst load returns no
+ * store older than those in the view of S, and a seq_cst fence joins that view. It carries no
+ * happens-before: plain accesses on both sides of two fences still race, unless a load reads from a
+ * store.
  *
  * A view holds, for each location, the oldest store that may still be read, and, for each thread,
  * the clock up to which its plain accesses are known.
@@ -123,8 +124,8 @@ static inline void note_written(struct granule *granule)
 }
 
 /*
- * The threads that use a place, as learned during the search. States leave out what no thread uses
- * (see below). When more is learned, the search begins again.
+ * Returns the index of the threads that use a granule, as learned during the search. States leave
+ * out what no thread uses (memory_state.c). When more is learned, the search begins again.
  */
 static uint16_t users_of(uintptr_t key)
 {
@@ -360,9 +361,9 @@ static void plain(struct granule *granule, uint8_t mask, const void *address, in
 
 	check_writer(granule, mask, address, is_write ? "a plain write" : "a plain read");
 	/*
-	 * Of accesses to different bytes, only those at the last access's clock count, and of writes
-	 * only those of the last thread. All other accesses are known to be older, so no false race is
-	 * reported.
+	 * A granule remembers the reads of each thread at the clock of its last read, and the writes of
+	 * the last writing thread at the clock of its last write. Earlier accesses to other bytes are
+	 * forgotten. A race with them is not reported, but no false race is.
 	 */
 	if (!is_write) {
 		mask |= granule->read_clock[model_thread] == clock ? granule->read_mask[model_thread] : 0;
@@ -410,8 +411,8 @@ void memory_forget(const void *address, size_t size)
 			memory_locations[i - 1].address = NULL;
 		granule->location = 0;
 		/*
-		 * A thread that does not know of the allocation may read what was here before, and that was
-		 * freed.
+		 * The allocation counts as a write. A thread that does not know of it may still use the
+		 * freed object that was here before, and then races.
 		 */
 		granule->write_mask = part(at, end, &next);
 		granule->write_thread = (uint8_t)model_thread;
@@ -615,8 +616,8 @@ static void put(uint32_t location, value_t whole, enum order order, uint32_t con
 	if (order == SEQ_CST)
 		view_set(&memory_in_s, location, memory_locations[location].number);
 	/*
-	 * The store does not release what follows it. This does not matter if no thread acquires from
-	 * it.
+	 * The clock advances so that the store does not release accesses after it. It need not advance
+	 * if no other thread acquires from the store.
 	 */
 	if (!is_mine(location) || !explore_goes_unseen())
 		mine->clock[model_thread]++;
@@ -631,8 +632,8 @@ void memory_store(void *address, size_t size, value_t value, enum order order)
 }
 
 /*
- * Returns 1 if there is a store, older than the last one, that this thread may read and that would
- * let its CAS succeed.
+ * Returns 1 if this thread may read a store that is older than the last one and has the value that
+ * its CAS expects.
  */
 static int could_succeed(const struct span *span, uint32_t oldest, value_t expected)
 {
@@ -738,8 +739,8 @@ void memory_heavy_fence(void)
 	model_schedule(&(struct operation){.kind = OP_HEAVY, .order = SEQ_CST});
 	trace_step("membarrier");
 	/*
-	 * Joins this thread's view, then the views of the other threads, then this one again: each side
-	 * sees what the other stored.
+	 * Two rounds over all threads: the first collects the view of each thread in the view of S, and
+	 * the second gives all of it to each thread.
 	 */
 	for (int round = 0; round < 2; round++) {
 		for (unsigned t = 0; t <= model_program->threads; t++)
@@ -773,10 +774,7 @@ static void parts_of_threads(struct checkpoint *checkpoint)
 	}
 }
 
-/*
- * When an execution is restored, the granules that were added last are removed from the table, as
- * if they had not been added.
- */
+/* A restore removes the granules that were added after the checkpoint from the table. */
 static void parts_of_granules(struct checkpoint *checkpoint)
 {
 	uint32_t count = memory_granule_count;

@@ -85,7 +85,7 @@ struct stale {
 extern struct stale memory_stale[LOCATIONS][THREADS];
 
 extern struct view memory_now[THREADS]; /* what each thread sees */
-/* what its relaxed loads read, for a later acquire fence */
+/* the views of the stores that its relaxed loads read, for a later acquire fence */
 extern struct view memory_pending[THREADS];
 extern struct view memory_released[THREADS]; /* its view at its last release fence */
 extern int memory_has_released[THREADS];

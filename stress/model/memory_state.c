@@ -1,20 +1,21 @@
 /*
  * memory_state.c - the part of a state that memory contributes.
  *
- * This is what may still matter of the memory, as a number. It leaves out what no thread can tell
- * any longer: stores that no thread may read, what views know of them, and how often a clock has
- * ticked between two accesses with which a race is possible.
+ * The number stands for everything in the memory that may still matter. It leaves out what no
+ * thread can notice any longer: stores that no thread may read, what views know of such stores, and
+ * how often a clock has ticked between two accesses with which a race is possible.
  *
- * Which threads may read a location, and with whose accesses a race is possible, is taken from what
- * threads have done in the executions so far. If a thread never looks at a store or an access, it
- * does not matter whether the thread knows of it. The thread may still pass that knowledge on,
- * which changes nothing for threads that all have it.
+ * The executions so far tell which threads read a location, and between which threads a race is
+ * possible. If a thread never accesses a location, it does not matter what the thread knows of the
+ * stores and accesses there. The thread may still pass that knowledge on. This does not matter
+ * either, if every thread that does access the location has the knowledge already.
  *
- * Suppose that two states are merged, and that only from the second a thread could come to a place
- * where it was not known to come. Then it could come there from the first one as well, because the
- * states differ in nothing that it sees until then. If an execution on the way there ends at a
- * third state that is merged with its own, the rest of the way continues from that state, and
- * becomes shorter each time. When the thread arrives there, the search begins again.
+ * Suppose that two states are merged, and that from the second state a thread can come to an access
+ * that no execution has shown so far. Then the thread can come to it from the first state as well,
+ * because the states differ in nothing that the thread reads before that access. An execution on
+ * the way to the access may end at a third state that is merged with its own. The rest of the way
+ * then continues from that state, and becomes shorter each time. So some execution comes to the
+ * access, and then the search begins again.
  */
 #include "model/answers.h"
 #include "model/memory.h"
@@ -110,7 +111,10 @@ static void add_stamp(unsigned thread, uint32_t clock, unsigned with)
 	stamps[thread].count++;
 }
 
-/* Returns how many of the relevant accesses a thread knows that knows `clock`. */
+/*
+ * Returns how many of the relevant accesses of `thread` are known to a view that knows its clock up
+ * to `clock`.
+ */
 static uint32_t rank(unsigned thread, uint32_t clock)
 {
 	uint32_t at = 0;

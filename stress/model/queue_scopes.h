@@ -28,7 +28,7 @@ struct queue_scope {
 	uint64_t deadline; /* of calls that wait; 0: there are none */
 };
 
-/* Returns how many calls of the scope are one of these. */
+/* Returns how many calls of the scope are one of these letters. */
 static inline int queue_scope_calls(const struct queue_scope *scope, const char *letters)
 {
 	int count = 0;
@@ -83,7 +83,7 @@ static inline struct value *values_have(struct values *values, void *item)
 	return value;
 }
 
-/* Checks at the end that what was accepted was dequeued, and nothing else. */
+/* Checks at the end that the values that were dequeued are the values that were accepted. */
 static inline void values_check(const struct values *values)
 {
 	for (size_t i = 0; i < ROWS; i++) {
@@ -131,7 +131,9 @@ static inline int queue_check_all(const struct queue_check *check, enum weir_que
 	return bad;
 }
 
-/* A thread that is stopped at any step blocks no thread that does not wait. */
+/*
+ * Checks that a stopped thread blocks no other thread. Only scopes in which no call waits are used.
+ */
 static inline int queue_check_progress(const struct queue_check *check, enum weir_queue_order order, uint64_t stopped)
 {
 	static const uint32_t bounds[WEIR_MODEL_CALLS] = {0};

@@ -1,8 +1,8 @@
 /*
  * replay.h - the choices of an execution as a text, from which it can be replayed.
  *
- * Threads are letters, and values are numbers with a point. For example, ab1.a is thread 1, thread
- * 2 which reads the store before the last, thread 1.
+ * A thread is a letter, and a value is a number with a point. For example, ab1.a means that thread
+ * 1 runs, then thread 2, which reads the store before the last one, and then thread 1.
  */
 #ifndef MODEL_REPLAY_H
 #define MODEL_REPLAY_H
@@ -19,11 +19,11 @@ struct replay_choice {
 /* Writes a choice and a zero byte, within REPLAY_MOST_TEXT. Returns where the next choice goes. */
 char *replay_write(char *text, struct replay_choice choice);
 /*
- * Reads the choice at the start of a text. Returns where the next one begins. NULL: the text does
- * not start with a choice.
+ * Reads the choice at the start of a text. Returns where the next choice begins, or NULL if the
+ * text does not start with a choice.
  */
 const char *replay_read(const char *text, struct replay_choice *choice);
-/* 1 if the text consists only of choices. */
+/* Returns 1 if the text consists only of choices. */
 int replay_is_sound(const char *text);
 
 #endif

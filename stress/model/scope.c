@@ -11,7 +11,7 @@
 
 enum {
 	FIRST = 100000, /* executions of a search that the short form does not finish */
-	/* approximate number of places at which a thread is stopped; each has its own search */
+	/* approximate number of places at which threads are stopped; each place has its own search */
 	PLACES = 20,
 };
 
@@ -38,8 +38,8 @@ static uint64_t first_look(void)
 }
 
 /*
- * Returns how many of the executions that a search requests (0: all) it gets, if it is one of
- * `searches`.
+ * Returns the limit of executions for a search that requests `executions` (0: all) and is one of
+ * `searches` in its scope. Only a quick look gives it fewer than it requests.
  */
 static uint64_t at_most(uint64_t executions, uint64_t searches)
 {
@@ -106,8 +106,8 @@ void scope_function(void *state, size_t number)
 }
 
 /*
- * A line prints the name and the outcome (_complete, ...). The command line may also have a name as
- * it was printed.
+ * A printed line has the name and how the scope was explored (_complete, ...). The command line may
+ * also have a name as it was printed, with this end.
  */
 static int is_wanted(const char *name)
 {

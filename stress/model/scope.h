@@ -2,9 +2,10 @@
  * scope.h - the common part of the checks of this folder: runs a scope, prints one line about it,
  * and a table for a failure.
  *
- * A name that ends in _complete was explored completely (_merged: an execution ends where another
- * has been). _preemptions_N covers every execution with at most N preemptions (_first_M: the first
- * M of them). _random_N tries N random executions.
+ * A printed name ends in the way in which the scope was explored. _complete: all executions.
+ * _merged: with states merged, so that an execution ends at a state that another execution has
+ * reached. _preemptions_N: all executions with at most N preemptions; with _first_M, the first M of
+ * them. _random_N: N random executions.
  *
  * Environment:
  *   WEIR_MODEL_LONG       the long form, which scope_long() tests
@@ -21,9 +22,9 @@
 int scope_long(void);
 
 /*
- * Reads the command line, which main() passes. Only scopes are run that have its first word in
- * their names, or that were printed with that name. A program with letters calls scope_letters()
- * before.
+ * Reads the command line, which main() passes. If its first word is given, only scopes are run
+ * whose names contain this word, or whose name was printed so. A program with letters calls
+ * scope_letters() before.
  */
 void scope_arguments(int argc, char **argv);
 
@@ -33,7 +34,7 @@ void scope_arguments(int argc, char **argv);
  */
 int scope_chosen(const char *name);
 
-/* From here on membarrier is refused, and names end in _symmetric. 0: it is granted. */
+/* 1: from here on membarrier is refused, and names end in _symmetric. 0: it is granted. */
 void scope_symmetric(int on);
 
 /*
@@ -54,7 +55,8 @@ size_t scope_threads(const char *const calls[], size_t most);
  *     ...
  *     static const struct scope_letter letters[] = {LETTERS(LETTER_ROW){0, NULL}};
  *
- * docs/proof/letters.md has the tables of all programs, and which letter means what in all of them.
+ * docs/proof/letters.md has the tables of all programs, and lists the letters that mean the same in
+ * all of them.
  */
 #define LETTER_CASE(letter, does, call) \
 	case letter: \
@@ -81,16 +83,19 @@ int scope_random(const struct weir_model_program *program, uint64_t executions);
 int scope_merged(const struct weir_model_program *program, uint64_t executions);
 /* The same; `alike`: see struct weir_model_options. */
 int scope_merged_alike(const struct weir_model_program *program, uint64_t executions, unsigned alike);
-/* Returns the threads whose calls equal those of the thread before, as such a set. */
+/*
+ * Returns the set of threads whose calls equal the calls of the thread before, for
+ * scope_merged_alike().
+ */
 unsigned scope_alike(const char *const calls[], size_t threads);
 /*
- * Explores completely if `executions` suffice; otherwise that many executions, and as many random
- * ones.
+ * Explores completely if `executions` suffice. Otherwise explores that many executions, and as many
+ * random ones.
  */
 int scope_as_far_as(const struct weir_model_program *program, uint64_t executions);
 /*
- * The same. In those executions (not in the random ones) call i may take at most bounds[i] atomic
- * accesses, see scope_stops().
+ * The same. In the executions of the search (not in the random ones) call i may take at most
+ * bounds[i] atomic accesses; see scope_stops().
  */
 int scope_within(const struct weir_model_program *program, uint64_t executions, const char *const calls[],
                  const uint32_t bounds[]);
@@ -99,9 +104,9 @@ int scope_within(const struct weir_model_program *program, uint64_t executions, 
 int scope_finds(const struct weir_model_program *program, const char *text);
 
 /*
- * Each thread is stopped for ever at each of its steps. The other threads must end, in the first
- * `executions` for each such step (0: in all). bounds[i]: the most atomic accesses that call i may
- * take; 0: no bound is documented.
+ * Each thread is stopped for ever at each of its steps, in a search of its own for each step. The
+ * other threads must end in the first `executions` of each search (0: in all executions).
+ * bounds[i]: the most atomic accesses that call i may take; 0: no bound is documented.
  */
 int scope_stops(const struct weir_model_program *program, uint64_t executions, const char *const calls[],
                 const uint32_t bounds[]);
@@ -109,8 +114,8 @@ int scope_stops(const struct weir_model_program *program, uint64_t executions, c
 enum { SCOPE_NAME = 96 }; /* bytes for a name that is put together */
 
 /*
- * A scope of a check's table, whose scene is set up, and how far it is explored in the short form
- * and in the long form (there 0: without a limit).
+ * A scope of a check's table, after its scene was set up. The limits say how far it is explored in
+ * the short form and in the long form. In the long form 0 means no limit.
  */
 struct scope_plan {
 	struct weir_model_program program;

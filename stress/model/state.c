@@ -1,20 +1,22 @@
 /*
- * state.c - the state that an execution is in, as a number, and the set of states that were
+ * state.c - represents the state of an execution as a number, and keeps the set of states that were
  * reached.
  *
  * With weir_model_options.merge_states an execution ends where it reaches a state that another
  * execution has reached, because what can follow is explored from there. The state consists of what
  * memory, views, heap and system hold (memory_state.c, heap.c, system.c). It leaves out what no
- * thread can tell any longer, and what no thread would look at as far as executions have shown. It
- * also contains the stack of each thread, with the registers that the compiler saved there, down to
- * where it called the checker. If another thread writes to that stack, it is read again. Dead
- * values on a stack count as well. Equal states may then differ, which only costs time. To reduce
- * this, the checker wipes what it leaves below.
+ * thread can notice any longer. It also leaves out what, according to the executions so far, no
+ * thread looks at. The state contains the stack of each thread down to the frame that called the
+ * checker, with the registers that the compiler saved there. The hash of a stack is computed again
+ * if another thread writes to the stack. A stack also contains dead values. States that are equal
+ * otherwise may differ in these, which only costs time. To reduce this, the checker wipes the
+ * memory below the frame before it returns.
  *
  * check_state.c shows that each part is needed, by leaving out one after the other.
  *
- * Hashes of 64 bits are compared. Of n states some two share a hash with a probability of about n^2
- * / 2^64 (5 in a million for ten million states), and then what follows one of the two is left out.
+ * Hashes of 64 bits are compared. The probability that two of n states share a hash is about n^2 /
+ * 2^64 (5 in a million for ten million states). In that case the executions that continue from one
+ * of the two states are left out.
  */
 #include <stdlib.h>
 #include <string.h>

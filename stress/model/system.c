@@ -2,9 +2,9 @@
  * system.c - what the library needs from the system, provided for fibers: memory, time, membarrier,
  * futex, thread-local data.
  *
- * These functions replace lib/weir/base/{assert,asymmetric,futex,memory,time}.c, which are left out of
- * the library under test, and the pthread calls of lib/weir/reclaim/record.c, which are renamed when it
- * is compiled. threads.c replaces lib/weir/base/thread.c.
+ * These functions replace lib/weir/base/{assert,asymmetric,futex,memory,time}.c, which are left out
+ * of the library under test. They also replace the pthread calls of lib/weir/reclaim/record.c,
+ * which are renamed when that file is compiled. threads.c replaces lib/weir/base/thread.c.
  */
 #include <link.h>
 #include <pthread.h>
@@ -187,7 +187,9 @@ static int wait_on(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline
 	char text[32];
 	uint32_t location;
 
-	/* Linux reads the word and puts the thread to sleep in one step. */
+	/*
+	 * Linux reads the word and puts the thread to sleep in one step, so the wait is one operation.
+	 */
 	location = memory_location(address, sizeof(*word));
 	model_schedule(&(struct operation){OP_WAIT, SEQ_CST, SEQ_CST, address, location});
 	heap_check(address, "a wait on a futex");
@@ -195,8 +197,8 @@ static int wait_on(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline
 	if (*(uint32_t *)address != expected)
 		return 1;
 	/*
-	 * A deadline may have passed before any other thread does anything, or it passes when all
-	 * threads sleep.
+	 * The deadline may have passed before any other thread does a step. Otherwise it can only pass
+	 * when all threads sleep.
 	 */
 	if (deadline_ns != WEIR_NO_DEADLINE && explore_value(2) == 1)
 		return pass_deadline(deadline_ns);
@@ -215,7 +217,10 @@ int weiri_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadli
 	return woken;
 }
 
-/* The word may have been freed, because Linux uses the address only as a name. */
+/*
+ * The word may have been freed before. This is allowed, because Linux uses the address only as a
+ * name.
+ */
 void weiri_futex_wake(_Atomic(uint32_t) *word, int count)
 {
 	void *address = (void *)(uintptr_t)word;
@@ -238,7 +243,10 @@ static void (*key_destructor)(void *);
 static void *key_value[THREADS], *first_key_value;
 static int once_done;
 
-/* The library's thread-local variables: one block, which is swapped when fibers are. */
+/*
+ * The library's thread-local variables are one block, whose content is exchanged when the checker
+ * switches fibers.
+ */
 static char *local;
 static size_t local_size;
 static char untouched[LOCAL_ROOM], first_local[LOCAL_ROOM], local_of[THREADS][LOCAL_ROOM];

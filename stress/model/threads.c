@@ -3,17 +3,17 @@
  * with threads of the checked program, and the system's list of threads, which replaces
  * lib/weir/base/thread.c.
  *
- * The checker's threads exist from the beginning. A program whose library code starts threads lends
- * it some: they call weiri_model_lend(), which sleeps until a pthread_create takes the thread. This
- * file is compiled into the library under test, so that the checker restores what is written here,
- * and checks these accesses like any others.
+ * The checker's threads exist from the beginning. A program lends some of them to library code that
+ * starts threads. A thread is lent by calling weiri_model_lend(), which sleeps until a
+ * pthread_create takes the thread. This file is compiled into the library under test, so that the
+ * checker restores the variables of this file, and checks accesses to them like all others.
  *
  * Pairs
  *   P1  create (state) -> lend: what was done before the thread was created
  *   P2  lend (state) -> join: what the thread did
- *   P3  vanish (gone) -> a fence after is_gone: what the thread did. Linux passes fences when it
- *       ends a thread, and the thread runs no instruction after them. The result that a thread is
- *       gone orders nothing for the caller, which needs a fence of its own
+ *   P3  vanish (gone) -> a fence after is_gone: what the thread did. Linux runs fences when it
+ *       ends a thread, and the thread runs no instruction after them. is_gone orders nothing for
+ *       the caller, which needs a fence of its own
  */
 #include "model/threads.h"
 
@@ -77,7 +77,7 @@ int weir_model_pthread_create(pthread_t *id, const pthread_attr_t *attributes, v
 	uint32_t number;
 
 	(void)attributes;
-	/* [relaxed] a number; each of several concurrent creators gets one. */
+	/* [relaxed] a number; each of several concurrent calls gets another one. */
 	number = weiri_fetch_add_relaxed(&taken, 1);
 	if (number >= most)
 		return EAGAIN;

@@ -14,19 +14,22 @@
  */
 void weiri_model_lend_at_most(uint32_t threads);
 /*
- * Lends the calling thread as the number-th to be taken, from 0. Returns when the created thread
- * has ended.
+ * Lends the calling thread. pthread_create() takes lent threads in the order of their numbers, from
+ * 0 on. Returns when the created thread has ended.
  */
 void weiri_model_lend(size_t number);
-/* Called once no thread creates threads any longer. The lent threads that were not taken end. */
+/*
+ * To be called when no thread creates threads any longer. Lent threads that were not taken then
+ * return from weiri_model_lend().
+ */
 void weiri_model_give_back(void);
 
 enum { WEIRI_MODEL_NO_THREAD = 9 }; /* a number that the system never gave to a thread */
 
 /*
- * Ends the calling thread here, in the middle of any call, without destructors of thread-specific
- * data, as if all keys were taken. From here on the system has no thread of its number. Not for
- * setup or finish.
+ * Ends the calling thread here, in the middle of any call. No destructor of thread-specific data
+ * runs, as if the library had got no key. From here on weiri_thread_is_gone() returns 1 for this
+ * thread. Must not be called in setup or finish.
  */
 __attribute__((noreturn)) void weiri_model_vanish(void);
 

@@ -16,7 +16,10 @@
 
 #include "model/scope.h"
 
-/* Elements: 64 KiB, large enough to be collected immediately, and half a share of the budget. */
+/*
+ * The number of elements of a large value. It has 64 KiB, so it is large enough to be collected
+ * immediately, and is half a share of the budget.
+ */
 enum { LARGE = 8192 };
 
 enum size { SMALL_VALUES, LARGE_VALUES };

@@ -1,6 +1,7 @@
 /*
- * view.h - what a thread, or a reader of a store, knows: for each location the oldest store that
- * may still be read, and for each thread the clock up to which its plain accesses are known.
+ * view.h - a view, which is the knowledge of a thread, or the knowledge that a store carries to its
+ * readers: for each location the oldest store that may still be read, and for each thread the clock
+ * up to which its plain accesses are known.
  */
 #ifndef WEIR_MODEL_VIEW_H
 #define WEIR_MODEL_VIEW_H
