@@ -129,7 +129,7 @@ static inline void put_rows(weir_tensor_queue *queue, int32_t first, int64_t cou
 
 	cr_assert_eq(weir_tensor_queue_enqueue_many(queue, &rows, 1, in_good_time(), NULL, &done, &error), WEIR_OK, "%s",
 	             error.message);
-	cr_assert_eq(done, count);
+	cr_assert_eq(done, (size_t)count);
 	weir_tensor_release(rows);
 }
 
