@@ -73,8 +73,8 @@
  * Progress: collecting is lock-free. A collector waits for no reader and for no other collector.
  * Only admit() waits, and only when the budget is spent.
  * Bound: docs/memory.md states the terms; the stress scenario "memory_bound" checks them.
- * Checked: stress/model/check_reclaim.c, tests/test_reclaim.c, test_crowd.c, test_fork.c; stress
- * scenarios memory_bound, variable_stopped, thread_churn, fork.
+ * Checked: stress/model/check_reclaim.c, tests/test_reclaim.c, test_reclaim_budget.c, test_crowd.c,
+ * test_fork.c; stress scenarios memory_bound, variable_stopped, thread_churn, fork.
  */
 #include "reclaim/collect.h"
 

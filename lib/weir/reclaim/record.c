@@ -47,8 +47,8 @@
  *   Bound: the kernel is asked when there are at least LEAST records, and twice as many as there
  *   were living owners the last time. So there are never more records than LEAST, or twice the
  *   number of threads at one time, and a registration asks about twice on average.
- * Checked: tests/test_reclaim.c, tests/test_records.c, stress/model/check_reclaim.c, stress
- * scenario thread_churn.
+ * Checked: tests/test_reclaim.c, test_reclaim_threads.c, test_records.c,
+ * stress/model/check_reclaim.c, stress scenario thread_churn.
  */
 #include "reclaim/record.h"
 

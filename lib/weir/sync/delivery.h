@@ -50,7 +50,7 @@
  * that wait for the object, or to complete an operation that the call has ended. So neither is lost
  * when a completion ends the thread.
  *
- * Checked: tests/test_completions.c.
+ * Checked: tests/test_completions.c, test_completion_chains.c, test_completion_ends.c.
  */
 #ifndef WEIRI_SYNC_DELIVERY_H
 #define WEIRI_SYNC_DELIVERY_H
