@@ -28,8 +28,8 @@ struct thing {
 };
 
 /*
- * The number of reclaim functions that this thread is inside of. If another thread began a
- * collection inside of one, they would nest without a bound.
+ * The number of reclaim functions that this thread is running. If another thread began a collection
+ * inside one, they would nest without a bound.
  */
 static _Thread_local int nested;
 

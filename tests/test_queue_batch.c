@@ -602,7 +602,7 @@ static void forget(void *context, enum weir_status status, const weir_error *err
 	(void)context, (void)status, (void)error, (void)items, (void)done;
 }
 
-/* Holds what is in the queue until it is cancelled. */
+/* A batch that holds the items of the queue until it is cancelled. */
 static weir_pending *hold(weir_queue *queue, void *items[2])
 {
 	weir_pending *op = NULL;
@@ -618,8 +618,7 @@ static void give_up(weir_pending *op)
 }
 
 /*
- * A dequeue that looked for putback items before they were put back went on to an item that went in
- * later.
+ * A dequeue that had looked for a putback before the batch gave back took a newer item.
  */
 static void pass_what_went_back(weir_queue *queue)
 {
@@ -662,8 +661,8 @@ Test(queue_batch, what_went_back_is_not_passed_by_a_dequeue_that_was_under_way)
 }
 
 /*
- * There is an item at each moment: first one that was put back, then newer ones beside it, then
- * those alone.
+ * The queue always holds an item: first one that was put back, then newer ones beside it, then the
+ * newer ones alone.
  */
 Test(queue_batch, a_dequeue_beside_what_went_back_and_what_comes_in_is_not_told_empty)
 {
@@ -679,7 +678,7 @@ Test(queue_batch, a_dequeue_beside_what_went_back_and_what_comes_in_is_not_told_
 		give_up(hold(beside.queue, items));
 		goes_on = stepped_start(&call, at);
 		put(beside.queue, 2, 2);
-		/* The second one unlinks what the first one has emptied. */
+		/* The second dequeue unlinks the segment that the first one has emptied. */
 		for (int i = 0; i < 2; i++) {
 			void *other;
 

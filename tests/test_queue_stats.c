@@ -164,7 +164,7 @@ Test(queue_stats, the_mark_is_the_capacity_once_an_enqueue_found_no_room)
 	}
 }
 
-/* No call asks for the mark while it is high. */
+/* No call reads the mark while the queue holds that many items. */
 Test(queue_stats, the_mark_is_less_than_64_below_the_truth_with_one_producer)
 {
 	for (int i = 0; i < KINDS; i++) {
@@ -407,7 +407,7 @@ Test(queue_stats, a_walk_ends_at_the_first_that_finds_nothing)
 	destroy(queue);
 }
 
-/* Each vain look counts, if a thread other than the waiting one made it. */
+/* An attempt that finds nothing is a retry if a thread other than the waiting one made it. */
 Test(queue_stats, carrying_on_in_vain_is_a_retry)
 {
 	weir_queue *queue = fifo(4);
