@@ -25,8 +25,9 @@ void bank_act(struct stress_thread *self);
 void bank_look(const char *who);
 
 /*
- * The allocator that refuses. A value from it; NULL: there was no memory. Whether a call succeeded;
- * if not, its status must say that there was no memory, or be `also`.
+ * bank_allocator() is the allocator that refuses. bank_make() returns a value from it, or NULL if
+ * it refused. bank_judge() returns 1 if the call succeeded; a failed call must have returned
+ * WEIR_RESOURCE_EXHAUSTED or `also`.
  */
 const weir_allocator *bank_allocator(void);
 weir_tensor *bank_make(int64_t value);
