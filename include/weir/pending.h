@@ -40,10 +40,10 @@ typedef struct weir_pending weir_pending;
 /*
  * Ends the operation with WEIR_CANCELLED, unless the operation ends first. The first of several
  * cancels decides, and a close counts as a cancel. `cause` (may be NULL) is quoted in the
- * operation's message. The callback may run inside of this call, or later on the thread that is
+ * operation's message. The callback may run inside this call, or later on the thread that is
  * completing the operation. Never blocks. Idempotent. Accepts NULL. If there is no memory for this
- * thread's record, the operation moves nothing more, and ends when another call reaches it.
- * @since 0.1
+ * thread's record, the operation moves nothing more, and ends when another call reaches it. @since
+ * 0.1
  */
 WEIR_API void weir_pending_cancel(weir_pending *pending, const weir_error *cause);
 

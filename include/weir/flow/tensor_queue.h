@@ -88,10 +88,9 @@ struct weir_tensor_queue_options {
 /*
  * Creates a queue. The capacity is always a bound; there is no value for "unbounded".
  *
- * Errors: as weir_queue_create(), and WEIR_INVALID_ARGUMENT for a component with no dtype, an
- * invalid shape, or an empty, too long or repeated name, or with no shape if the queue pads or
- * another component has one.
- * @since 0.1
+ * Errors: as weir_queue_create(), and WEIR_INVALID_ARGUMENT for a component with an invalid dtype
+ * or shape, with an empty, too long or repeated name, or without a shape if the queue pads or
+ * another component has one. @since 0.1
  */
 WEIR_API enum weir_status weir_tensor_queue_create(const struct weir_tensor_queue_options *options,
                                                    weir_tensor_queue **out, weir_error *error);

@@ -425,7 +425,7 @@ enum weir_status weir_txn_commit(weir_txn *txn, uint64_t deadline_ns, weir_error
 	enum weir_status status;
 
 	if (txn == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "transaction: it is NULL");
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "transaction: txn is NULL");
 	status = commit(txn, deadline_ns, error);
 	weir_txn_abort(txn);
 	return status;
