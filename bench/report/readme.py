@@ -1,4 +1,5 @@
-"""Writes the README's figures and plot, and the kept result and the descriptions of workloads in docs/benchmarks.md, all between marks."""
+"""Writes the README's figures and plot, and the kept result and the descriptions of workloads in
+docs/benchmarks.md, all between marks."""
 import math
 import re
 
@@ -7,7 +8,8 @@ import plots
 from results import figure
 
 SQUARE = ["1/1", "2/2", "4/4", "8/8"]
-READERS = [("1 reader", "1 reader"), ("2 readers", "2"), ("8 readers", "8"), ("1 reader beside 1 writer", "1 beside a writer")]
+READERS = [("1 reader", "1 reader"), ("2 readers", "2"), ("8 readers", "8"),
+           ("1 reader beside 1 writer", "1 beside a writer")]
 BEST = 7  # rivals in the README's tables; the page has all rivals
 
 
@@ -20,7 +22,8 @@ def between(text, mark, inside):
     begin, end = rf"<!-- {mark}[^>]*-->\n", f"<!-- end of {mark} -->"
     if not re.search(begin + ".*?" + re.escape(end), text, re.S):
         raise Missing(f"no marks <!-- {mark} --> ... {end}")
-    return re.sub(f"({begin}).*?({re.escape(end)})", lambda found: found.group(1) + inside + found.group(2), text, flags=re.S)
+    return re.sub(f"({begin}).*?({re.escape(end)})",
+                  lambda found: found.group(1) + inside + found.group(2), text, flags=re.S)
 
 
 def cell_text(table, name):
@@ -29,17 +32,24 @@ def cell_text(table, name):
 
 
 def best_of(tables, wanted):
-    """Names: ours first, then the best rivals by the geometric mean of their ratios to the best of each table."""
+    """
+    Names: ours first, then the best rivals by the geometric mean of their ratios to the best of
+    each table.
+    """
     names = dict.fromkeys(cell.name for table in tables for cell in table.measured)
     def score(name):
         total = 0.0
         for table in tables:
             best, cell = table.ranked()[0].median, table.cell(name)
-            ratio = 100.0 if cell is None else (cell.median / max(best, 1e-9) if table.lower else best / max(cell.median, 1e-9))
+            ratio = 100.0
+            if cell is not None:
+                ratio = (cell.median / max(best, 1e-9) if table.lower
+                         else best / max(cell.median, 1e-9))
             total += math.log(max(ratio, 1e-9))
         return total
     ours = [name for name in names if name.startswith("weir")]
-    return ours + sorted((name for name in names if not name.startswith("weir")), key=score)[:wanted]
+    rivals = sorted((name for name in names if not name.startswith("weir")), key=score)
+    return ours + rivals[:wanted]
 
 
 def ring_table(results):
@@ -52,7 +62,8 @@ def ring_table(results):
     names += [name for name in free if name == "mutex ring" and name not in names]
     heads = [shape.workload for shape in shapes]
     heads[-1] += " Mitems/s"
-    lines = [f"| bounded queue, capacity 1024 | lock-free | one thread, ns per pair | {' | '.join(heads)} |", "|---" * (3 + len(heads)) + "|"]
+    lines = ["| bounded queue, capacity 1024 | lock-free | one thread, ns per pair | "
+             f"{' | '.join(heads)} |", "|---" * (3 + len(heads)) + "|"]
     for name in names:
         values = [cell_text(table, name) for table in [alone, *shapes]]
         lines.append(f"| {name} | {'yes' if free[name] else 'no'} | {' | '.join(values)} |")
@@ -69,37 +80,48 @@ def reader_table(results):
     keep = [name for name in ranked if not lacks[name]][:BEST]
     rest = [name for name in ranked if lacks[name]]
     names = keep + [name for name in rest if name in rest[:BEST] or name in ("mutex", "rwlock")]
-    lines = [f"| reading a shared value, ns of processor time | keeps the value | {' | '.join(words for _, words in tables)} |",
+    lines = ["| reading a shared value, ns of processor time | keeps the value | "
+             f"{' | '.join(words for _, words in tables)} |",
              "|---" * (2 + len(tables)) + "|"]
     for name in names:
-        lines.append(f"| {name} | {'no' if lacks[name] else 'yes'} | {' | '.join(cell_text(table, name) for table, _ in tables)} |")
+        lines.append(f"| {name} | {'no' if lacks[name] else 'yes'} | "
+                     f"{' | '.join(cell_text(table, name) for table, _ in tables)} |")
     return "\n".join(lines)
 
 
 def sentences(results):
     words = []
     snapshots = [(k, results.table("snapshot", f"{k} variables")) for k in (2, 3, 8)]
-    found = [(str(k), figure(table.cells[0].median)) for k, table in snapshots if table and table.cells[0].measured]
+    found = [(str(k), figure(table.cells[0].median)) for k, table in snapshots
+             if table and table.cells[0].measured]
     if found:
-        words.append(f"A snapshot of {', '.join(k for k, _ in found)} variables beside a thread that commits to all of them takes "
-                     f"{', '.join(value for _, value in found)} ns.")
+        words.append(f"A snapshot of {', '.join(k for k, _ in found)} variables beside a thread "
+                     f"that commits to all of them takes {', '.join(value for _, value in found)} "
+                     "ns.")
     memory = results.table("memory", "a reader is stopped")
     if memory and memory.cells[0].measured:
         ours = memory.cells[0]
-        kept = f", with at most {figure(max(ours.beside))} MiB waiting to be freed" if ours.beside else ""
-        others = [f"{cell.name} {figure(cell.median)} thousand" for cell in memory.measured if not cell.ours]
-        words.append(f"While a reader is stopped in the middle of a read, a writer publishes {figure(ours.median)} thousand values of "
-                     f"64 KiB per second{kept}" + (f"; with {', '.join(others)}" if others else "") + ".")
+        kept = (f", with at most {figure(max(ours.beside))} MiB waiting to be freed"
+                if ours.beside else "")
+        others = [f"{cell.name} {figure(cell.median)} thousand" for cell in memory.measured
+                  if not cell.ours]
+        words.append("While a reader is stopped in the middle of a read, a writer publishes "
+                     f"{figure(ours.median)} thousand values of 64 KiB per second{kept}"
+                     + (f"; with {', '.join(others)}" if others else "") + ".")
     return "\n".join(words)
 
 
 def figures(results, folder):
     rings, contenders = ring_table(results)
     machine = results.machine
-    virtual = ", a virtual machine, so use them as ratios only" if machine.get("virtual") == "yes" else ""
-    return (f"Medians of {results.repeat} interleaved repetitions of {results.duration_ms} ms on {machine['processors']} processors of "
-            f"{machine['processor']}{virtual} ({machine.get('date', '')}).\nThe table shows the best of {contenders} queues. All of them, with "
-            f"quartiles, intervals and latencies, are in [{folder}]({{root}}{folder}).\n\n{rings}\n\n{reader_table(results)}\n\n{sentences(results)}\n")
+    virtual = ", a virtual machine, so use them as ratios only"
+    virtual = virtual if machine.get("virtual") == "yes" else ""
+    return (f"Medians of {results.repeat} interleaved repetitions of {results.duration_ms} ms on "
+            f"{machine['processors']} processors of {machine['processor']}{virtual} "
+            f"({machine.get('date', '')}).\nThe table shows the best of {contenders} queues. All "
+            "of them, with quartiles, intervals and latencies, are in "
+            f"[{folder}]({{root}}{folder}).\n\n{rings}\n\n{reader_table(results)}\n\n"
+            f"{sentences(results)}\n")
 
 
 def plot(results):
@@ -108,6 +130,9 @@ def plot(results):
         table = results.table("ring", shape)
         if table:
             names = set(best_of([table], 9))
-            rows = [row for row in page.rows_of(table) if row["name"] in names or row["name"] == "mutex ring"]
-            panels.append(plots.bars(f"{shape} producers/consumers", page.note_of(table), "million items per second", rows, figure))
-    return plots.stacked(panels, 2, "throughput of bounded queues of capacity 1024 by the number of producers and consumers") + "\n"
+            rows = [row for row in page.rows_of(table)
+                    if row["name"] in names or row["name"] == "mutex ring"]
+            panels.append(plots.bars(f"{shape} producers/consumers", page.note_of(table),
+                                     "million items per second", rows, figure))
+    return plots.stacked(panels, 2, "throughput of bounded queues of capacity 1024 by the number "
+                         "of producers and consumers") + "\n"
