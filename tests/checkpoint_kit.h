@@ -1,4 +1,6 @@
-/* checkpoint_kit.h - a folder for the checkpoint of one test, and variables to save. */
+/*
+ * checkpoint_kit.h - a folder for the checkpoint of one test, and variables to save.
+ */
 #ifndef CHECKPOINT_KIT_H
 #define CHECKPOINT_KIT_H
 

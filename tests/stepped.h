@@ -17,8 +17,8 @@
  *     stepped_finish(&call);
  *
  * Instructions outside of the test program, such as those of libc, run but are not counted, so that
- * no call stands still while it holds a lock of malloc. The call stands still in a signal handler. `in_handler`,
- * if any, does there what a signal handler may do.
+ * no call stands still while it holds a lock of malloc. The call stands still in a signal handler.
+ * `in_handler`, if any, does there what a signal handler may do.
  *
  * This works only on x86-64. It does not work under ThreadSanitizer, which delays signals, under
  * MemorySanitizer, which does not know the stack of a foreign function, or under valgrind. So tests

@@ -543,7 +543,7 @@ Test(combine, no_update_is_lost_or_made_twice)
 		cr_expect_neq(weiri_load_relaxed(&crowd.versions[i]), 0, "version %" PRIu64 " has no update", i + 2);
 		all += weiri_load_relaxed(&crowd.versions[i]);
 	}
-	cr_expect_eq(all, THREADS * 50, "an update was told of a version that does not exist");
+	cr_expect_eq(all, THREADS * 50, "an update reported a version that does not exist");
 	close_crowd();
 }
 

@@ -502,10 +502,7 @@ static void assign_and_help(void *context)
 	weir_tensor_release(tensor);
 }
 
-/*
- * Our commit comes to its end while a helper stands still. Then one of these happens to its
- * variables.
- */
+/* Our commit ends while a helper stands still. Then one of these happens to its variables. */
 enum after { AFTER_COMMIT, AFTER_ABORT, AFTER_TWO_ABORTS, AFTER_DESTROY };
 
 static int aborted_another;

@@ -1,7 +1,7 @@
 /*
- * test_completions.c - the order of completions: an operation that ends inside of a completion takes
- * effect at once, and its own completion runs after the other one, even if that ends its thread or
- * forks. Only a completion that waits lets those behind it run.
+ * test_completions.c - the order of completions: an operation that ends inside of a completion
+ * takes effect at once, and its own completion runs after the other one, even if that ends its
+ * thread or forks. Only a completion that waits lets those behind it run.
  */
 #include "queue_kit.h"
 

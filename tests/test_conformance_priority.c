@@ -1,4 +1,6 @@
-/* test_conformance_priority.c - the rows of priority queues (conformance_rows.tsv). */
+/*
+ * test_conformance_priority.c - the rows of priority queues (conformance_rows.tsv).
+ */
 #include "conformance_kit.h"
 #include "late_failure.h"
 
