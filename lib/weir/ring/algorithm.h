@@ -395,7 +395,7 @@ static WEIRI_ALWAYS_INLINE int dequeue_alone_at_head(weir_ring *ring, const stru
 	return 1;
 }
 
-/* Returns whether walk_dequeue() would find a value. Linearization: as there. */
+/* Returns 1 if walk_dequeue() would find a value. Linearization: as in walk_dequeue(). */
 static inline int walk_has_value(const weir_ring *ring, const struct slot_format *format)
 {
 	const struct weiri_ring_shape shape = ring->shape;
@@ -414,7 +414,8 @@ static inline int walk_has_value(const weir_ring *ring, const struct slot_format
 }
 
 /*
- * Returns whether walk_enqueue(), if admitted, would find a free ticket. Linearization: as there.
+ * Returns 1 if walk_enqueue(), if admitted, would find a free ticket. Linearization: as in
+ * walk_enqueue().
  */
 static inline int walk_has_room(const weir_ring *ring, const struct slot_format *format)
 {
