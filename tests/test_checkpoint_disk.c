@@ -21,7 +21,7 @@
 
 /* -- stopped anywhere -------------------------------------------------------------------------- */
 
-/* What the disk may lose of what was not synced when the machine stopped. */
+/* Which unsynced changes are lost when the machine stops. */
 enum loss {
 	NOTHING_LOST, /* only the process was killed */
 	DATA_LOST,    /* the new names are on the disk, the data behind them is not */
@@ -224,7 +224,7 @@ static _Noreturn void save_for_ever(const struct folder *folder)
 	struct stopping slow = {.most = 30, .folder = folder, .file = -1};
 	struct weiri_disk disk = disk_of(&slow);
 
-	/* The last link to the old file blocks the name of the next one. */
+	/* stopping_rename() could not create its link while the one of the previous save exists. */
 	for (int64_t i = 1;; i++) {
 		(void)unlink(slow.old);
 		if (save_number(folder, i, &disk, NULL) != WEIR_OK)
@@ -397,7 +397,7 @@ Test(checkpoint_disk, a_disk_that_takes_one_byte_at_a_time_gets_them_all)
 	expect_nothing_left();
 }
 
-/* The file of a process that had the number of this one. */
+/* An earlier process with the PID of this one left its temporary files. */
 Test(checkpoint_disk, a_temporary_file_that_was_left_behind_is_not_touched)
 {
 	enum { STALE = 20 };

@@ -115,7 +115,7 @@ Test(commit, bad_arguments_are_named_and_change_nothing)
 	parts[1] = (struct weir_commit_part){NULL, 1, two};
 	expect_refused(parts, 2, "the variable of part 1 is NULL");
 	parts[1] = (struct weir_commit_part){b, UINT64_MAX, two};
-	expect_refused(parts, 2, "the expected version of part 1 is no version number");
+	expect_refused(parts, 2, "the expected version of part 1 is not a version number");
 	cr_expect_eq(weir_var_version(a), 1);
 	cr_expect_eq(weir_var_version(b), 1);
 	weir_tensor_release(two);
@@ -247,8 +247,8 @@ Test(commit, over_the_budget_it_waits_until_its_deadline_and_changes_nothing)
 enum { PAIR = 2, OURS = 100, THEIRS = 200, COST = 29 };
 
 /*
- * Two variables, with the low and the high address, at versions 1 and 0; a commit of OURS to both
- * that is stopped; and what other calls did meanwhile.
+ * Two variables, sorted by address; and the outcome of the commit of OURS to both, which is
+ * stopped.
  */
 struct scene {
 	weir_var *vars[PAIR];
@@ -292,8 +292,8 @@ static int64_t values_now(struct scene *scene, int64_t values[])
 
 /*
  * Runs our commit, stopped at each of its instructions in turn, calls `meanwhile`, and judges the
- * end. Both calls come to their ends although the commit stands still. If the commit blocked them,
- * the test would not end.
+ * end. `meanwhile` returns although the commit stands still. If the commit blocked it, the test
+ * would not end.
  */
 static void stop_commit_everywhere(void (*meanwhile)(struct scene *scene),
                                    void (*judge)(struct scene *scene, size_t at))
@@ -324,8 +324,8 @@ static void check_seen(int64_t *last, int64_t value, const char *who)
 }
 
 /*
- * The first snapshot may come before the commit: it finds the commit complete and settles it. After
- * that nothing changes.
+ * The first snapshot may be ordered before the commit, even if it helps the commit to its end.
+ * After that snapshot nothing changes.
  */
 static void look_around(struct scene *scene)
 {
@@ -337,7 +337,7 @@ static void look_around(struct scene *scene)
 		for (size_t i = 0; i < PAIR; i++) {
 			check_seen(&last, value_in(scene->vars[i]), "read");
 			check_seen(&last, weir_var_version(scene->vars[i]) == 2 ? OURS : 0, "version");
-			cr_assert_eq(last, value_in(scene->vars[0]), "the first read settles it");
+			cr_assert_eq(last, value_in(scene->vars[0]), "the first read decides the commit");
 		}
 	}
 }
@@ -633,8 +633,9 @@ static void create_by_address(weir_var *vars[], size_t count)
 
 /*
  * Each commit stands still after it has installed its low part. Its high variable is the low one of
- * the next commit. A write at the foot helps all of them: the topmost commit can have both of its
- * variables, so the one below aborts, so the one below that succeeds, and so on down.
+ * the next commit. A write of the lowest variable helps all of them. The topmost commit gets both
+ * of its variables and succeeds. So the one below aborts, so the one below that succeeds, and so on
+ * down.
  */
 Test(commit, a_chain_of_stopped_commits_is_helped_to_its_end)
 {
@@ -793,7 +794,7 @@ struct interloper {
 	int calls;
 };
 
-/* Another write comes between, in the first two attempts. */
+/* Another write intervenes in each of the first two attempts. */
 static enum weir_status add_one(void *context, const weir_read *current, weir_tensor **next, weir_error *error)
 {
 	struct interloper *interloper = context;
