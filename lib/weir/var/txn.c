@@ -110,7 +110,7 @@ static void release_arrays(weir_txn *txn)
 	weiri_release(&txn->allocator, txn->table, 2 * txn->room * sizeof(*txn->table), alignof(uint16_t));
 }
 
-/* Doubles the room. Returns 0, and changes nothing, if there is no memory. */
+/* Doubles the room. Returns false, and changes nothing, if there is no memory. */
 static bool grow(weir_txn *txn)
 {
 	weir_txn next = *txn;
@@ -172,7 +172,7 @@ static void doom(weir_txn *txn, const weir_var *moved, uint64_t expected, uint64
 
 /*
  * Called in a section. Reads the clock, and advances T to it if every variable is still at the
- * version read. Otherwise returns 0: the transaction is doomed.
+ * version read. Otherwise returns false: the transaction is doomed.
  */
 static bool extend(struct weiri_record *record, weir_txn *txn)
 {
