@@ -515,7 +515,7 @@ Test(critical_section, a_long_line_of_operations_runs_in_the_order_of_arrival)
 static enum weiri_pending_outcome let_in(weir_pending *op)
 {
 	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
-	int moved = 0;
+	bool moved = false;
 	enum weiri_pending_outcome outcome = weiri_pending_drive(&scope, op, &moved);
 
 	if (outcome == WEIRI_PENDING_COMPLETE)

@@ -143,7 +143,7 @@ static weir_pending *pending_wait(void)
 static void plant_attempt_without_claim(void)
 {
 	struct weiri_scope scope = enter();
-	int moved = 0;
+	bool moved = false;
 
 	(void)weiri_pending_drive(&scope, pending_wait(), &moved);
 }

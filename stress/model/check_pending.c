@@ -33,7 +33,7 @@ static struct scene {
 } scene;
 
 /* Takes one item. */
-static enum weiri_pending_outcome attempt(struct weiri_scope *scope, weir_pending *pending, int *moved)
+static enum weiri_pending_outcome attempt(struct weiri_scope *scope, weir_pending *pending, bool *moved)
 {
 	/* [relaxed] see above; the CAS decides. */
 	int items = weiri_load_relaxed(&scene.items);

@@ -4,6 +4,7 @@
 #ifndef WEIRI_FUTEX_H
 #define WEIRI_FUTEX_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/atomic.h"
@@ -13,7 +14,7 @@
  * WEIR_NO_DEADLINE: without limit). May return early for no reason: callers check their condition
  * again. Returns 0 when the deadline has passed, otherwise 1.
  */
-int weiri_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns);
+bool weiri_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns);
 
 /*
  * Wakes up to `count` threads that sleep on word. Does not access *word, which may already be

@@ -4,6 +4,7 @@
 #ifndef WEIRI_BASE_THREAD_H
 #define WEIRI_BASE_THREAD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/compiler.h"
@@ -16,7 +17,7 @@ uint32_t weiri_thread_ask(void);
  * execute. Returns 0 if it has one, perhaps a later thread with the same id, or if the kernel does
  * not say.
  */
-int weiri_thread_is_gone(uint32_t thread);
+bool weiri_thread_is_gone(uint32_t thread);
 /* Called in the child of a fork, where the thread has another id. */
 void weiri_thread_after_fork(void);
 

@@ -64,7 +64,7 @@ void weiri_collect_everybodys(struct weiri_record *record, weiri_kept_fn *kept, 
  * Returns 1 if the owner of the record is in a collection; on the owner itself: in a reclaim
  * function.
  */
-int weiri_is_collecting(const struct weiri_record *record);
+bool weiri_is_collecting(const struct weiri_record *record);
 
 /*
  * The owner of the record no longer runs. Ends what the owner left unfinished: its section, its

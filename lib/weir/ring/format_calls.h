@@ -8,7 +8,7 @@
 #error "define `format` and RING_FORMAT first"
 #endif
 
-static size_t enqueue(weir_ring *ring, const uint64_t values[], size_t count, int admitted, enum weir_status *status)
+static size_t enqueue(weir_ring *ring, const uint64_t values[], size_t count, bool admitted, enum weir_status *status)
 {
 	if (is_closed(ring) && !admitted) {
 		*status = WEIR_CANCELLED;
@@ -33,12 +33,12 @@ static struct weiri_ring_counts counts(const weir_ring *ring)
 	return walk_counts(ring, &format);
 }
 
-static int has_value(const weir_ring *ring)
+static bool has_value(const weir_ring *ring)
 {
 	return walk_has_value(ring, &format);
 }
 
-static int has_room(const weir_ring *ring)
+static bool has_room(const weir_ring *ring)
 {
 	return walk_has_room(ring, &format);
 }

@@ -149,7 +149,7 @@ enum weir_status weir_ring_try_enqueue_many(weir_ring *ring, const uint64_t valu
 
 	if (ring == NULL || done == NULL || (values == NULL && count != 0))
 		return WEIR_INVALID_ARGUMENT;
-	*done = weiri_ring_enqueue(ring, values, count, 0, &status);
+	*done = weiri_ring_enqueue(ring, values, count, false, &status);
 	return *done != 0 || count == 0 ? WEIR_OK : status;
 }
 
@@ -163,7 +163,7 @@ enum weir_status weir_ring_try_dequeue_many(weir_ring *ring, uint64_t values[], 
 	return *done != 0 || count == 0 ? WEIR_OK : status;
 }
 
-size_t weiri_ring_enqueue(weir_ring *ring, const uint64_t values[], size_t count, int admitted,
+size_t weiri_ring_enqueue(weir_ring *ring, const uint64_t values[], size_t count, bool admitted,
                           enum weir_status *status)
 {
 	return weiri_ring_ops_of(ring)->enqueue(ring, values, count, admitted, status);

@@ -89,7 +89,7 @@ void weiri_inside_end(const struct weiri_inside *inside)
 	innermost = inside->outer;
 }
 
-static int is_inside(const weir_critical_section *section)
+static bool is_inside(const weir_critical_section *section)
 {
 	const struct weiri_inside *at = innermost;
 
@@ -119,7 +119,7 @@ static enum weir_status fail_to_enter(const weir_critical_section *section, enum
 }
 
 /* Returns 1 if a newcomer must go behind operations that already wait. */
-static int others_first(const weir_critical_section *section)
+static bool others_first(const weir_critical_section *section)
 {
 	return (section->flags & WEIR_CRITICAL_SECTION_FAIR) != 0 && weiri_list_occupied(&section->queue->consumers.list);
 }

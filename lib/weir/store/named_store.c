@@ -190,7 +190,7 @@ static void resource_discard(weir_resource *resource)
 }
 
 /* Takes a reference. Returns 0 if there was none left: the object is destroyed (N1). */
-static int try_retain(weir_resource *resource)
+static bool try_retain(weir_resource *resource)
 {
 	return weiri_references_try_take(&resource->references);
 }
@@ -353,11 +353,11 @@ static weir_resource *put(weir_store *store, struct weiri_record *record, weir_r
 }
 
 /* Returns 1 if this call removed the name. */
-static int take_away(weir_store *store, struct weiri_record *record, weir_resource *resource)
+static bool take_away(weir_store *store, struct weiri_record *record, weir_resource *resource)
 {
 	const struct key key = key_of_resource(resource);
 	struct weiri_scope scope = weiri_scope_enter(record);
-	int mine = weiri_hash_list_remove(&scope, &store->list, &resource->node, key.hash, &key);
+	bool mine = weiri_hash_list_remove(&scope, &store->list, &resource->node, key.hash, &key);
 
 	weiri_scope_leave(&scope);
 	if (mine) {
@@ -508,7 +508,7 @@ enum weir_status weir_store_remove(weir_store *store, const char *container, con
 	enum weir_status status = check_call(store, name, &record, error);
 	weir_resource *resource;
 	struct key key;
-	int mine;
+	bool mine;
 
 	if (status != WEIR_OK)
 		return status;

@@ -55,6 +55,7 @@
 #ifndef WEIRI_SYNC_DELIVERY_H
 #define WEIRI_SYNC_DELIVERY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/compiler.h"
@@ -91,8 +92,8 @@ struct weiri_visit {
 struct weiri_deliveries {
 	struct weiri_delivery *first, *last; /* due; last: while there is a first */
 	struct weiri_visit *visits;
-	int under_way; /* a completion runs, or completions are held back */
-	int has_lost;  /* the thread ends, and some visits are gone: what they had claimed stays claimed */
+	bool under_way; /* a completion runs, or completions are held back */
+	bool has_lost;  /* the thread ends, and some visits are gone: what they had claimed stays claimed */
 };
 
 WEIRI_SHARED extern WEIRI_TLS struct weiri_deliveries weiri_deliveries_mine;
@@ -102,7 +103,7 @@ WEIRI_SHARED extern WEIRI_TLS struct weiri_deliveries weiri_deliveries_mine;
  * meanwhile; the operation may then be gone. Returns 0 if a completion runs on this thread, or
  * completions are held back: tell() runs after that.
  */
-int weiri_deliver(struct weiri_delivery *delivery, weiri_tell_fn *tell);
+bool weiri_deliver(struct weiri_delivery *delivery, weiri_tell_fn *tell);
 
 WEIRI_SHARED WEIRI_COLD void weiri_deliver_rest(void);
 
@@ -120,16 +121,16 @@ static inline void weiri_deliver_due(void)
  * is called with the value that this call returned. No user code runs, and the thread does not
  * sleep, between the two calls.
  */
-static inline int weiri_deliver_hold(void)
+static inline bool weiri_deliver_hold(void)
 {
-	int outer = weiri_deliveries_mine.under_way;
+	bool outer = weiri_deliveries_mine.under_way;
 
-	weiri_deliveries_mine.under_way = 1;
+	weiri_deliveries_mine.under_way = true;
 	return outer;
 }
 
 /* Ends the holding back; the outermost one delivers what is due. Called outside of sections. */
-static inline void weiri_deliver_held(int outer)
+static inline void weiri_deliver_held(bool outer)
 {
 	weiri_deliveries_mine.under_way = outer;
 	if (!outer)
@@ -156,11 +157,11 @@ static inline void weiri_visits_cut(struct weiri_visit *outer)
 	if (mine->visits == NULL || mine->visits == outer)
 		return;
 	mine->visits = outer;
-	mine->has_lost = 1;
+	mine->has_lost = true;
 }
 
 /* Returns 1 if a completion destroyed the object. */
-static inline int weiri_visit_is_over(const struct weiri_visit *visit)
+static inline bool weiri_visit_is_over(const struct weiri_visit *visit)
 {
 	return visit->object == NULL;
 }
@@ -171,7 +172,7 @@ static inline void weiri_visit_end(const struct weiri_visit *visit)
 }
 
 /* Returns 1 if a call of this thread visits the object. */
-static inline int weiri_visits_any(const void *object)
+static inline bool weiri_visits_any(const void *object)
 {
 	const struct weiri_visit *visit = weiri_deliveries_mine.visits;
 

@@ -24,7 +24,7 @@ static enum weir_status create(void *context, void **object, weir_error *error)
 	return status;
 }
 
-static int same_shape(const weir_shape *there, const weir_shape *asked)
+static bool same_shape(const weir_shape *there, const weir_shape *asked)
 {
 	if (there == NULL || asked == NULL)
 		return there == asked;
