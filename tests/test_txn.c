@@ -601,7 +601,7 @@ Test(txn, run_gives_up_at_its_deadline_and_says_what_the_last_attempt_met)
 	cr_expect_eq(weir_txn_run(&variables_memory, interfere, &body, 0, &error), WEIR_DEADLINE_EXCEEDED);
 	cr_expect_eq(body.calls, 1, "there is always one attempt");
 	cr_expect_str_eq(error.message,
-	                 "the deadline passed after 1 attempts; the last: variable \"hot\" is at version 2, expected 1");
+	                 "the deadline passed after 1 attempt; the last: variable \"hot\" is at version 2, expected 1");
 	cr_expect_eq(weir_txn_run(&variables_memory, interfere, &body, weir_deadline_in(2000000), NULL),
 	             WEIR_DEADLINE_EXCEEDED);
 	cr_expect_gt(body.calls, 2);

@@ -474,8 +474,8 @@ static enum weir_status run(weir_txn *txn, weir_txn_fn *fn, void *context, uint6
 
 	for (unsigned attempts = 1; (status = attempt(txn, fn, context, deadline_ns, &last)) == WEIR_ABORTED; attempts++) {
 		if (weir_now_ns() >= deadline_ns)
-			return weiri_fail(error, WEIR_DEADLINE_EXCEEDED, "the deadline passed after %u attempts; the last: %.160s",
-			                  attempts, last.message);
+			return weiri_fail(error, WEIR_DEADLINE_EXCEEDED, "the deadline passed after %u attempt%s; the last: %.160s",
+			                  attempts, WEIRI_S(attempts), last.message);
 		begin_again(txn);
 		back_off(txn, attempts);
 	}
