@@ -560,6 +560,11 @@ static void commit_beside_snapshot(void *context, size_t who)
 	}
 }
 
+static void tick(void)
+{
+	weiri_clock_advance(weiri_load_seq_cst(&weiri_clock));
+}
+
 /*
  * Another snapshot advances the clock to the stamp that the commit will get. This alone must not
  * make the commit visible.
@@ -567,9 +572,22 @@ static void commit_beside_snapshot(void *context, size_t who)
 static void commit_beside_tick_and_snapshot(void *context, size_t who)
 {
 	if (who == 2)
-		weiri_clock_advance(weiri_load_seq_cst(&weiri_clock));
+		tick();
 	else
 		commit_beside_snapshot(context, who);
+}
+
+/* A snapshot that was delayed while it advanced the clock does not put the clock back. */
+static void snapshot_of_own_assign_beside_tick(void *context, size_t who)
+{
+	(void)context;
+	tick();
+	if (who == 0)
+		return;
+	tick();
+	assign(scene.x, 1);
+	snapshot(who);
+	weir_model_assert(scene.saw[who][0] == 1);
 }
 
 static void commit_beside_commit(void *context, size_t who)
@@ -830,6 +848,8 @@ static const struct scope {
      LARGE_VALUES, GOES_ON},
 	{"commit_of_2_beside_snapshot", 2, commit_beside_snapshot, setup, finish, 0, SMALL_VALUES, GOES_ON},
 	{"commit_of_2_beside_tick_and_snapshot", 3, commit_beside_tick_and_snapshot, setup, finish, 0, SMALL_VALUES,
+     GOES_ON},
+	{"snapshot_of_own_assign_beside_tick", 2, snapshot_of_own_assign_beside_tick, setup, finish, 0, SMALL_VALUES,
      GOES_ON},
 	{"commit_of_2_beside_commit_of_2", 2, commit_beside_commit, setup, one_committed, 0, SMALL_VALUES, GOES_ON},
 	{"commit_of_2_beside_commit_of_2_and_snapshot", 3, commit_beside_commit, setup, one_committed, 0, SMALL_VALUES,
