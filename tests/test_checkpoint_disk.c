@@ -21,7 +21,7 @@
 
 /* -- stopped anywhere -------------------------------------------------------------------------- */
 
-/* What the disk may lose of what was not synced when the machine stopped. */
+/* Which unsynced changes are lost when the machine stops. */
 enum loss {
 	NOTHING_LOST, /* only the process was killed */
 	DATA_LOST,    /* the new names are on the disk, the data behind them is not */
@@ -402,7 +402,7 @@ Test(checkpoint_disk, a_disk_that_takes_one_byte_at_a_time_gets_them_all)
 	expect_nothing_left();
 }
 
-/* These are the files of an ended process that had the number of this one. */
+/* These are the files of an ended process that had the PID of this one. */
 Test(checkpoint_disk, a_temporary_file_that_was_left_behind_is_not_touched)
 {
 	enum { STALE = 20 };

@@ -115,7 +115,7 @@ Test(commit, bad_arguments_are_named_and_change_nothing)
 	parts[1] = (struct weir_commit_part){NULL, 1, two};
 	expect_refused(parts, 2, "the variable of part 1 is NULL");
 	parts[1] = (struct weir_commit_part){b, UINT64_MAX, two};
-	expect_refused(parts, 2, "the expected version of part 1 is no version number");
+	expect_refused(parts, 2, "the expected version of part 1 is not a version number");
 	cr_expect_eq(weir_var_version(a), 1);
 	cr_expect_eq(weir_var_version(b), 1);
 	weir_tensor_release(two);
@@ -337,7 +337,7 @@ static void look_around(struct scene *scene)
 		for (size_t i = 0; i < PAIR; i++) {
 			check_seen(&last, value_in(scene->vars[i]), "read");
 			check_seen(&last, weir_var_version(scene->vars[i]) == 2 ? OURS : 0, "version");
-			cr_assert_eq(last, value_in(scene->vars[0]), "the first read settles it");
+			cr_assert_eq(last, value_in(scene->vars[0]), "the first read decides the commit");
 		}
 	}
 }
@@ -791,7 +791,7 @@ struct interloper {
 	int calls;
 };
 
-/* Another write comes between, in the first two attempts. */
+/* Another write intervenes in each of the first two attempts. */
 static enum weir_status add_one(void *context, const weir_read *current, weir_tensor **next, weir_error *error)
 {
 	struct interloper *interloper = context;

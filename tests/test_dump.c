@@ -455,7 +455,7 @@ Test(dump, announcements_are_refused_where_they_say_nothing)
 	cr_expect_eq(weir_tensor_queue_announce(NULL, WEIR_QUEUE_PRODUCER, NULL, &out, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_queue_announce(queue, WEIR_QUEUE_PRODUCER, NULL, NULL, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_queue_announce(queue, (enum weir_queue_role)3, NULL, &out, &error), WEIR_INVALID_ARGUMENT);
-	cr_expect_str_eq(error.message, "queue \"served\": 3 is no role");
+	cr_expect_str_eq(error.message, "queue \"served\": 3 is not a role");
 	cr_expect_null(out);
 	destroy(queue);
 }

@@ -1,5 +1,5 @@
 /*
- * test_elementwise.c - sums and differences of tensors, as changes of a value.
+ * test_elementwise.c - sums and differences of tensors, as updates of variables compute them.
  */
 #include <criterion/criterion.h>
 

@@ -19,7 +19,7 @@ static enum weir_status check_options(const struct weir_queue_options *options, 
 	if (status != WEIR_OK)
 		return status;
 	if (store == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: %d is no order", (int)options->order);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: %d is not an order", (int)options->order);
 	if (options->capacity == 0 || options->capacity > WEIR_RING_MAX_CAPACITY)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: capacity is %zu, must be 1 to %d", options->capacity,
 		                  WEIR_RING_MAX_CAPACITY);

@@ -396,7 +396,7 @@ static WEIRI_ALWAYS_INLINE bool dequeue_alone_at_head(weir_ring *ring, const str
 	return true;
 }
 
-/* Returns whether walk_dequeue() would find a value. Linearization: as there. */
+/* Returns true if walk_dequeue() would find a value. Linearization: as in walk_dequeue(). */
 static inline bool walk_has_value(const weir_ring *ring, const struct slot_format *format)
 {
 	const struct weiri_ring_shape shape = ring->shape;
@@ -415,7 +415,8 @@ static inline bool walk_has_value(const weir_ring *ring, const struct slot_forma
 }
 
 /*
- * Returns whether walk_enqueue(), if admitted, would find a free ticket. Linearization: as there.
+ * Returns 1 if walk_enqueue(), if admitted, would find a free ticket. Linearization: as in
+ * walk_enqueue().
  */
 static inline bool walk_has_room(const weir_ring *ring, const struct slot_format *format)
 {

@@ -26,7 +26,7 @@ static enum weir_status read_options(size_t capacity, const struct weir_ring_opt
 	if (status != WEIR_OK)
 		return status;
 	if (given->format > WEIR_RING_FORMAT_LTQ64)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "ring: %d is no format", (int)given->format);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "ring: %d is not a format", (int)given->format);
 	if (given->format == WEIR_RING_FORMAT_LTQ16 && !weiri_ltq16_available())
 		return weiri_fail(error, WEIR_UNIMPLEMENTED, "ring: this machine has no lock-free 16-byte CAS");
 	if (given->format == WEIR_RING_FORMAT_BEST)

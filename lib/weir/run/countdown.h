@@ -53,7 +53,7 @@ static inline bool weiri_countdown_arrive_many(struct weiri_countdown *countdown
 	return before == parties;
 }
 
-/* Arrives for one party. Returns as weiri_countdown_arrive_many(). */
+/* Arrives for one party. Returns what weiri_countdown_arrive_many() returns. */
 static inline bool weiri_countdown_arrive(struct weiri_countdown *countdown)
 {
 	return weiri_countdown_arrive_many(countdown, 1);

@@ -184,7 +184,7 @@ struct weir_pending {
 	bool has_handle;
 	bool in_order;      /* operations that waited before it go first */
 	weir_cancel *token; /* of a blocking call, which holds it; or NULL */
-	/* Starter, for dumps: since when it waits (0: not at all), and Linux's number of the thread. */
+	/* Starter, for dumps: when the wait began (0: no wait), and Linux's number of the thread. */
 	uint64_t began_ns;
 	uint32_t thread;
 	bool blind; /* starter: the heavy fence failed, so a change may overlook the operation */

@@ -69,7 +69,7 @@ struct weiri_waiters {
 /* Not shared yet. */
 void weiri_waiters_init(struct weiri_waiters *waiters);
 /*
- * Called by a waiter that is on the list, before it looks whether it must wait. Returns 0 if the
+ * Called by a waiter that is on the list, before it checks whether it must wait. Returns 0 if the
  * heavy fence failed, so that a notifier may miss the waiter.
  */
 bool weiri_waiters_post(struct weiri_waiters *waiters);

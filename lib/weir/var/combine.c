@@ -44,7 +44,7 @@
  *   C5  a result is used by the owners of its requests, and each of them is counted in it; the last
  *       one retires it
  *   C6  the operands of a request are read only by threads that are counted in `at_work` of its
- *       round and have found the round open since
+ *       round and found the round open after they were counted
  * So an update is applied once. By C1 it is on one round at a time. By C2 it is in the result of
  * that round or, if the round was closed, in none. The cell of the result says permanently whether
  * it was committed, and a new request is pushed only after it says no. C2 holds whichever thread
@@ -53,8 +53,8 @@
  * Which memory may be accessed. The section of each call begins before the call reads the head. So
  * the section protects the version of the call's round. It also protects every object that is
  * retired after that version was replaced, if the section's reservation reaches the era of the
- * object's birth. Requests and the result are retired only after that version was replaced (the
- * cell is decided before, C5).
+ * object's birth. Requests and the result are retired only after that version was replaced: each
+ * owner first makes sure that the cell is decided (C5).
  * weiri_section_read() of the round's word raises the reservation to the era of everything on the
  * round. But the requests on a round are not unlinked before they are retired, so that read alone
  * does not protect them. Therefore look() reads the head once more afterwards. If the head is
@@ -66,8 +66,8 @@
  * newest. So the second read of the head shows nothing about them. No such proof is needed: closing
  * unlinks the requests before they are retired, with the orders that I1 of section.h requires. The
  * section that reads the word is enough.
- * A result is made in the section, before look(). So the reservation of the thread that made it
- * reaches its birth before other threads see it.
+ * A result is made in the section, before look(). So the maker's reservation reaches the birth of
+ * the result before other threads see the result.
  * The operands of a request belong to its caller. Once the round is sealed or closed and no thread
  * is at work (C6, P3), no thread will read them again. If a thread is still at work, the request
  * takes references to the operands, and its retired bytes include theirs. So an update delays the
@@ -85,16 +85,16 @@
  *       version.h
  *   P3  at_work: the operands of the requests are lent for as long as the word is open; see
  *       sync/reader_count.h
- *   P4  values_allocator(create) -> values_allocator: its contents
+ *   P4  values_allocator(create) -> values_allocator: the contents of the spares
  *   Heads and cells: as in version.h.
  * Linearization: the stamp of the commit; the updates of one round in the order of their requests.
  * Progress: lock-free. A call starts again only if another call succeeded and so replaced the
  * newest version, or if another call failed. If a combiner stalls, other calls wait: the k-th of a
  * round waits once, for k - 1 times wait_ns(), and then computes by itself. A stalled thread pins
  * the memory that any stalled writer pins, and the result of the round on which its request is.
- * Memory: besides what a write has (docs/memory.md), a request and a round for each call under way,
- * and one round and a few spare values (spares.h) for each variable. The retired bytes of a request
- * include what it keeps alive. A retired result no longer holds a value.
+ * Memory: besides what every write needs (docs/memory.md), a request and a round for each call
+ * under way, and one round and a few spare values (spares.h) for each variable. The retired bytes
+ * of a request include what it keeps alive. A retired result no longer holds a value.
  * Checked: stress/model/check_combine.c, tests/test_combine.c, stress/scenario_combine.c.
  */
 #include "var/combine.h"
@@ -494,7 +494,7 @@ static bool seal(struct sum *sum, const struct request *last)
 	return weiri_cas_release(&sum->round->word, &word, (uintptr_t)result | SEALED);
 }
 
-/* Provides a result for values like that of `base`. Returns 1, or 0 if there is no memory. */
+/* Provides a result with the dtype and shape of `base`. Returns false if there is no memory. */
 static bool provide_result(struct weiri_scope *scope, struct call *call, const struct weiri_version *base)
 {
 	if (call->result != NULL && result_is_like(call->result, base->tensor))

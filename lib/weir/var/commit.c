@@ -436,7 +436,7 @@ static enum weir_status check_parts(const struct weir_commit_part parts[], size_
 			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "commit: the variable of part %zu is NULL", i);
 		if (parts[i].expected == WEIRI_ANY_VERSION)
 			return weiri_fail(error, WEIR_INVALID_ARGUMENT,
-			                  "commit: the expected version of part %zu is no version number", i);
+			                  "commit: the expected version of part %zu is not a version number", i);
 		status = weiri_var_check(parts[i].var, parts[i].value, error);
 		if (status != WEIR_OK)
 			return status;

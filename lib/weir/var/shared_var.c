@@ -1,6 +1,6 @@
 /*
- * shared_var.c - variables in a store. A variable is found by its name. If one of its properties is
- * not as asked for, the call is refused and says which.
+ * shared_var.c - variables in a store. A variable is found by its name. If one of its properties
+ * differs from the request, the call is refused, and the message names the property.
  */
 #include <string.h>
 
