@@ -27,6 +27,7 @@ static struct {
 
 static weir_ring *ring;
 static weir_mpsc *mpsc;
+static weir_spsc *spsc;
 static weir_queue *queue;
 static weir_critical_section *section;
 static weir_var *vars[VARIABLES];
@@ -132,6 +133,44 @@ static void mpsc_dequeue_many(void)
 	size_t done;
 
 	must(weir_mpsc_try_dequeue_many(mpsc, numbers, BATCH, &done));
+}
+
+/* -- one producer, one consumer ---------------------------------------------------------------- */
+
+static void spsc_begin(void)
+{
+	must(weir_spsc_create(CAPACITY, NULL, &spsc, NULL));
+}
+
+static void spsc_end(void)
+{
+	weir_spsc_destroy(spsc, NULL);
+}
+
+static void spsc_enqueue(void)
+{
+	must(weir_spsc_try_enqueue(spsc, 1));
+}
+
+static void spsc_dequeue(void)
+{
+	uint64_t number;
+
+	must(weir_spsc_try_dequeue(spsc, &number));
+}
+
+static void spsc_enqueue_many(void)
+{
+	size_t done;
+
+	must(weir_spsc_try_enqueue_many(spsc, numbers, BATCH, &done));
+}
+
+static void spsc_dequeue_many(void)
+{
+	size_t done;
+
+	must(weir_spsc_try_dequeue_many(spsc, numbers, BATCH, &done));
 }
 
 /* -- queues ------------------------------------------------------------------------------------ */
@@ -286,6 +325,10 @@ static const struct operation {
 	{"mpsc enqueue", mpsc_begin, nothing, mpsc_enqueue, mpsc_dequeue, mpsc_end},
 	{"mpsc dequeue", mpsc_begin, mpsc_enqueue, mpsc_dequeue, nothing, mpsc_end},
 	{"mpsc dequeue of 32", mpsc_begin, mpsc_enqueue_many, mpsc_dequeue_many, nothing, mpsc_end},
+	{"spsc enqueue", spsc_begin, nothing, spsc_enqueue, spsc_dequeue, spsc_end},
+	{"spsc dequeue", spsc_begin, spsc_enqueue, spsc_dequeue, nothing, spsc_end},
+	{"spsc enqueue of 32", spsc_begin, nothing, spsc_enqueue_many, spsc_dequeue_many, spsc_end},
+	{"spsc dequeue of 32", spsc_begin, spsc_enqueue_many, spsc_dequeue_many, nothing, spsc_end},
 	{"queue try enqueue", queue_begin, nothing, queue_try_enqueue, queue_try_dequeue, queue_end},
 	{"queue try dequeue", queue_begin, queue_try_enqueue, queue_try_dequeue, nothing, queue_end},
 	{"queue enqueue", queue_begin, nothing, queue_enqueue, queue_dequeue, queue_end},

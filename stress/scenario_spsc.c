@@ -1,6 +1,6 @@
 /*
  * scenario_spsc.c - rings of one producer and one consumer: each item that is enqueued is dequeued
- * once, in order, with its memory; the capacity is exact.
+ * once, in order, with its memory; the capacity is exact. A third thread reads sizes meanwhile.
  */
 #include <weir/spsc.h>
 
@@ -75,6 +75,23 @@ static void consume(struct stress_thread *self, void *context)
 	}
 }
 
+static void observe(struct stress_thread *self, void *context)
+{
+	unsigned spins = 0;
+
+	(void)context;
+	/* [acquire] pairs with produce(), though nothing depends on it */
+	while (!weiri_load_acquire(&pipe.over)) {
+		size_t size;
+
+		stress_begin(self, "size");
+		size = weir_spsc_size_approx(pipe.ring);
+		stress_end(self, 0);
+		STRESS_CHECK(size <= pipe.capacity, "%zu values inside, but the capacity is %zu", size, pipe.capacity);
+		stress_back_off(&spins); /* the others need the processor more */
+	}
+}
+
 void scenario_spsc(void)
 {
 	struct stress_thread *self = stress_self();
@@ -88,6 +105,7 @@ void scenario_spsc(void)
 		weiri_store_relaxed(&pipe.over, 0u); /* [relaxed] no thread yet */
 		(void)stress_start("producer", produce, NULL);
 		(void)stress_start("consumer", consume, NULL);
+		(void)stress_start("observer", observe, NULL);
 		stress_join();
 		ledger_check_each_once(&pipe.ledger);
 		items += pipe.ledger.producer[0].count;

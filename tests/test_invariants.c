@@ -21,6 +21,7 @@
 #include <weir/mpsc.h>
 #include <weir/priority_queue.h>
 #include <weir/queue_runner.h>
+#include <weir/spsc.h>
 #include <weir/flow/staging.h>
 #include <weir/store.h>
 #include <weir/tensor.h>
@@ -285,6 +286,92 @@ Test(invariants, ring)
 	expect_broken("I3", take_too_early);
 	expect_broken("I4", hint_too_far);
 	expect_broken("M1", move_the_only_head);
+}
+
+/* The members are those of spsc.c. */
+struct spsc_side {
+	_Atomic(size_t) index;
+	size_t seen;
+	int fenced;
+};
+struct spsc {
+	size_t capacity, mask, memory_size;
+	weir_allocator allocator;
+	WEIRI_ALIGNED_APART struct spsc_side producer;
+	WEIRI_ALIGNED_APART struct spsc_side consumer;
+};
+
+/* The ring has room for 2 values, and one has passed through it. */
+static struct spsc *spsc_of_two(void)
+{
+	weir_spsc *spsc = NULL;
+	uint64_t value;
+
+	if (weir_spsc_create(2, NULL, &spsc, NULL) != WEIR_OK || weir_spsc_try_enqueue(spsc, 1) != WEIR_OK ||
+	    weir_spsc_try_dequeue(spsc, &value) != WEIR_OK)
+		_exit(1);
+	return (struct spsc *)(void *)spsc;
+}
+
+static void enqueue_too_many(void)
+{
+	struct spsc *spsc = spsc_of_two();
+
+	weiri_store_relaxed(&spsc->producer.index, weiri_load_relaxed(&spsc->consumer.index) + 3);
+	(void)weir_spsc_try_enqueue((weir_spsc *)(void *)spsc, 1);
+}
+
+static void move_the_head_behind_the_tail(void)
+{
+	struct spsc *spsc = spsc_of_two();
+	uint64_t value;
+
+	weiri_store_relaxed(&spsc->consumer.index, weiri_load_relaxed(&spsc->producer.index) + 1);
+	(void)weir_spsc_try_dequeue((weir_spsc *)(void *)spsc, &value);
+}
+
+static void copy_a_head_that_is_still_to_come(void)
+{
+	struct spsc *spsc = spsc_of_two();
+
+	spsc->producer.seen = weiri_load_relaxed(&spsc->consumer.index) + 1;
+	(void)weir_spsc_try_enqueue((weir_spsc *)(void *)spsc, 1);
+}
+
+static void copy_a_tail_that_is_still_to_come(void)
+{
+	struct spsc *spsc = spsc_of_two();
+	uint64_t value;
+
+	spsc->consumer.seen = weiri_load_relaxed(&spsc->producer.index) + 1;
+	(void)weir_spsc_try_dequeue((weir_spsc *)(void *)spsc, &value);
+}
+
+static void need_no_fence_with_room(void)
+{
+	struct spsc *spsc = spsc_of_two();
+
+	spsc->producer.fenced = 1;
+	weir_spsc_destroy((weir_spsc *)(void *)spsc, NULL);
+}
+
+static void need_no_fence_with_values(void)
+{
+	struct spsc *spsc = spsc_of_two();
+
+	weiri_store_relaxed(&spsc->consumer.index, weiri_load_relaxed(&spsc->consumer.index) - 1);
+	spsc->consumer.fenced = 1;
+	weir_spsc_destroy((weir_spsc *)(void *)spsc, NULL);
+}
+
+Test(invariants, spsc)
+{
+	expect_broken("I1", enqueue_too_many);
+	expect_broken("I1", move_the_head_behind_the_tail);
+	expect_broken("I2", copy_a_head_that_is_still_to_come);
+	expect_broken("I2", copy_a_tail_that_is_still_to_come);
+	expect_broken("I3", need_no_fence_with_room);
+	expect_broken("I3", need_no_fence_with_values);
 }
 
 Test(invariants, ring_list)
@@ -667,10 +754,11 @@ static void read_of_the_future(void)
 	weir_tensor *value;
 	weir_txn *txn;
 
+	weiri_store_relaxed(&weiri_clock, 100u);
 	if (weir_txn_begin(NULL, &txn, NULL) != WEIR_OK)
 		_exit(1);
 	assign(var); /* newer than the transaction */
-	weiri_store_relaxed(&weiri_clock, ((struct txn *)(void *)txn)->now - 1);
+	weiri_store_relaxed(&weiri_clock, ((struct txn *)(void *)txn)->now - 2);
 	(void)weir_txn_read(txn, var, &value, NULL);
 }
 

@@ -69,6 +69,38 @@ Test(spsc, a_batch_of_a_part_leaves_the_rest_and_what_lies_behind_it)
 	weir_spsc_destroy(spsc, NULL);
 }
 
+/* Batches of each length begin at each slot, and leave in batches of another length. */
+Test(spsc, batches_of_each_length_go_around_the_ring_in_order)
+{
+	enum { CAPACITY = 20, SLOTS = 32 };
+	weir_spsc *spsc;
+
+	cr_assert_eq(weir_spsc_create(CAPACITY, NULL, &spsc, NULL), WEIR_OK);
+	for (size_t length = 1; length <= CAPACITY; length++) {
+		uint64_t in = 0, out = 0;
+
+		while (in < (uint64_t)SLOTS * length) {
+			uint64_t values[CAPACITY] = {0}, taken[CAPACITY + 1] = {0};
+			size_t done;
+
+			for (size_t i = 0; i < length; i++)
+				values[i] = in + i;
+			cr_assert_eq(weir_spsc_try_enqueue_many(spsc, values, length, &done), WEIR_OK);
+			in += done;
+			cr_assert_eq(weir_spsc_size_approx(spsc), in - out);
+			taken[CAPACITY - length / 2] = 77;
+			cr_assert_eq(weir_spsc_try_dequeue_many(spsc, taken, CAPACITY - length / 2, &done), WEIR_OK);
+			cr_assert_eq(taken[CAPACITY - length / 2], 77);
+			for (size_t i = 0; i < done; i++)
+				cr_assert_eq(taken[i], out + i, "batches of %zu", length);
+			out += done;
+		}
+		while (weir_spsc_try_dequeue(spsc, &in) == WEIR_OK)
+			cr_assert_eq(in, out++);
+	}
+	weir_spsc_destroy(spsc, NULL);
+}
+
 Test(spsc, bad_arguments_are_refused)
 {
 	struct weir_spsc_options options = {WEIR_SPSC_OPTIONS_INIT, .flags = 2};
@@ -125,12 +157,12 @@ static size_t bytes_of(size_t capacity)
 	return bytes;
 }
 
-/* A ring has one place more than values, and the number of places is a power of two. */
+/* The number of slots is the least power of two that is not below the capacity. */
 Test(spsc, takes_no_more_memory_than_its_capacity_asks_for)
 {
-	for (size_t places = 2; places <= 1 << 16; places *= 2) {
-		cr_expect_leq(bytes_of(places - 1), places * sizeof(uint64_t) + 1024, "a capacity of %zu", places - 1);
-		cr_expect_leq(bytes_of(places), 2 * places * sizeof(uint64_t) + 1024, "a capacity of %zu", places);
+	for (size_t slots = 1; slots <= 1 << 16; slots *= 2) {
+		cr_expect_leq(bytes_of(slots), slots * sizeof(uint64_t) + 384, "a capacity of %zu", slots);
+		cr_expect_leq(bytes_of(slots + 1), 2 * slots * sizeof(uint64_t) + 384, "a capacity of %zu", slots + 1);
 	}
 }
 
@@ -170,6 +202,44 @@ Test(spsc, passes_values_and_what_they_stand_for_between_two_threads)
 	(void)pthread_join(producer, NULL);
 	cr_assert_eq(wrong, 0);
 	weir_spsc_destroy(traffic.spsc, NULL);
+}
+
+struct watched {
+	weir_spsc *spsc;
+	_Atomic(int) over;
+	size_t most; /* the largest size that the third thread read */
+};
+
+static void *watch_size(void *context)
+{
+	struct watched *watched = context;
+
+	while (!atomic_load_explicit(&watched->over, memory_order_acquire)) {
+		size_t size = weir_spsc_size_approx(watched->spsc);
+
+		if (watched->most < size)
+			watched->most = size;
+	}
+	return NULL;
+}
+
+/* Its two loads may lie far apart, so many values may pass in between. */
+Test(spsc, a_third_thread_reads_no_size_above_the_capacity)
+{
+	static struct watched watched;
+	pthread_t third;
+	uint64_t value;
+
+	cr_assert_eq(weir_spsc_create(2, NULL, &watched.spsc, NULL), WEIR_OK);
+	cr_assert_eq(pthread_create(&third, NULL, watch_size, &watched), 0);
+	for (uint64_t i = 0; i < PASSED; i++) {
+		cr_assert_eq(weir_spsc_try_enqueue(watched.spsc, i), WEIR_OK);
+		cr_assert_eq(weir_spsc_try_dequeue(watched.spsc, &value), WEIR_OK);
+	}
+	atomic_store_explicit(&watched.over, 1, memory_order_release);
+	(void)pthread_join(third, NULL);
+	cr_assert_leq(watched.most, 2);
+	weir_spsc_destroy(watched.spsc, NULL);
 }
 
 enum { ROUNDS = 100000, MOST_DELAY = 256 };

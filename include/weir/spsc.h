@@ -1,9 +1,9 @@
 /*
  * spsc.h - bounded wait-free FIFO of 64-bit values for one producer and one consumer.
  *
- * Use it between exactly two threads: each operation is a few plain instructions. With a second
- * producer or consumer, even occasionally, use weir/ring.h: two producers (or two consumers) at a
- * time lose values silently.
+ * Use it between exactly two threads: each operation is a few plain instructions, and a batch is
+ * one copy and one store. With a second producer or consumer, even occasionally, use weir/ring.h:
+ * two producers (or two consumers) at a time lose values silently.
  *
  * | call                         | threads      | progress  | blocks on | allocates | signal-safe |
  * |------------------------------|--------------|-----------|-----------|-----------|-------------|
@@ -18,12 +18,16 @@
  * happens-before relation of C11. With respect to real time, "full" or "empty" may be returned for
  * the nanoseconds that a store of the other thread takes to leave its processor. A call runs a
  * fence before it returns "full" ("empty"), if anything was enqueued (dequeued) since the last one.
- * A batch call that moved at least one value returns neither.
+ * A batch call that moved at least one value returns neither. The order is one of the calls of one
+ * queue. Calls of two queues have no common order: if each of two threads enqueues in the queue of
+ * the other, both may find their own queue empty then.
  *
  * The role of producer may move to another thread if the handover itself synchronizes the two; so
  * may the role of consumer.
  *
- * Source: ck_ring of Concurrency Kit.
+ * Source: Lamport's ring of two indices (TOPLAS 1983), with copies of the index of the other side
+ * as in MCRingBuffer (Lee, Bu, Chandranmenon, IPDPS 2010); lib/weir/ring/spsc.c describes and
+ * proves it.
  */
 #ifndef WEIR_SPSC_H
 #define WEIR_SPSC_H
@@ -95,7 +99,8 @@ WEIR_API enum weir_status weir_spsc_try_dequeue_many(weir_spsc *spsc, uint64_t v
                                                      size_t count, size_t *done);
 
 /*
- * The number of values at some moment of the call, as the producer or the consumer sees it.
+ * The number of stored values, 0 .. capacity, for any thread. Exact while no other thread uses the
+ * queue, else approximate.
  * @since 0.1
  */
 WEIR_API size_t weir_spsc_size_approx(const weir_spsc *spsc);

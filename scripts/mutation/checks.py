@@ -96,6 +96,7 @@ SCOPES = {
     "lib/weir/ring/multi_queue": ("multi_queue",),
     "lib/weir/ring/priority_queue": ("priority", "store"),
     "lib/weir/ring/ring_list": ("ring_list", "eras"),
+    "lib/weir/ring/spsc": ("spsc",),
     "lib/weir/ring/algorithm": ("ring", "store", "queue"),
     "lib/weir/queue/announce": ("registry",),
     "lib/weir/queue/calls": ("queue", "select", "readiness", "store"),

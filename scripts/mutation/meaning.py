@@ -24,7 +24,7 @@ KINDS = ("statement", "balance", "condition", "bound", "swap", "return", "exchan
 ARGUMENTS = ["-xc", "-std=c11", "-D_GNU_SOURCE", "-DWEIR_ASSERT_LEVEL=0", "-Iinclude", "-Ilib/weir", "-Ilib/flow", "-pthread", "-mcx16"]
 
 # Statements without an effect that a program can see.
-HINT = re.compile(r"(\(void\)\s*)?(WEIR_ASSERT|WEIRI_PROBE|weiri_annotate|weiri_pause\b|weiri_assert|va_end|__builtin_prefetch)"
+HINT = re.compile(r"(\(void\)\s*)?(WEIR_ASSERT|WEIRI_PROBE|weiri_pause\b|weiri_assert|va_end|__builtin_prefetch)"
                   r"|\(void\)\s*\w+\s*[,;)]|\(void\)\s*\w+$")
 # Functions without such an effect, by their names or by what stands before them: lib/weir/base/assert.h.
 ASSERTS = re.compile(r"(weiri_\w+_)?assert_\w+")

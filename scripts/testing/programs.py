@@ -17,7 +17,7 @@ SANITIZER_ENVIRONMENT = {
     "ASAN_OPTIONS": "detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1:allocator_may_return_null=1",
     "UBSAN_OPTIONS": "print_stacktrace=1",
     # The default allows a fork while other threads run; tests/test_fork.c leaves out what needs threads in the child.
-    # libc and the inline assembly of CK are not instrumented, so what they do is ignored.
+    # libc is not instrumented, so what it does is ignored.
     "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1:ignore_noninstrumented_modules=1:allocator_may_return_null=1",
     "MSAN_OPTIONS": "allocator_may_return_null=1",
 }

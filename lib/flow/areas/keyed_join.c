@@ -183,7 +183,7 @@ static enum weir_status insert(struct weiri_scope *scope, weir_keyed_join *join,
 	return status;
 }
 
-/* Returns 1 if the shape that was given is [n] followed by `shape`. */
+/* Returns true if the shape that was given is [n] followed by `shape`. */
 static bool are_rows_of(const weir_shape *got, const weir_shape *shape, int64_t n)
 {
 	if (got->rank != shape->rank + 1 || got->dims[0] != n)
@@ -383,8 +383,8 @@ static enum weir_status decide(const struct content *state, const struct request
 }
 
 /*
- * Takes n tuples; `gathered` has room for them. Returns 1 if the take is over, with *status as its
- * result; 0 if another change was published first.
+ * Takes n tuples; `gathered` has room for them. Returns true if the take is over, with *status as
+ * its result; false if another change was published first.
  */
 static bool take_from(struct weiri_scope *scope, struct request *request, struct weiri_area_state *state, size_t n,
                       const struct gathered *gathered, enum weir_status *status)
@@ -539,7 +539,7 @@ static void end_tuple(void *context, void *item)
 	weiri_keyed_join_tuple_end(context, item);
 }
 
-/* Changes *next to the content after the close. Returns 0 if the close changes nothing. */
+/* Changes *next to the content after the close. Returns false if the close changes nothing. */
 static bool close_state(struct content *next, enum weir_close_mode mode, const weir_error *cause)
 {
 	enum closed closed = mode == WEIR_CLOSE_CANCEL ? CANCELLED : DRAINS;

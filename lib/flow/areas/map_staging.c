@@ -154,7 +154,7 @@ static void add_entry(const weir_map_staging *map, struct weiri_tree_edit *edit,
 	}
 }
 
-/* Returns 1 if the put is over, with *status; 0 if another change was published first. */
+/* Returns true if the put is over, with *status; false if another change was published first. */
 static bool try_put(struct weiri_scope *scope, struct request *put, struct weiri_area_state *state,
                     struct weiri_map_entry *there, enum weir_status *status)
 {
@@ -218,7 +218,7 @@ static enum weir_status may_take(const struct content *content, const struct req
 	                  map->area.components[place].name, (long long)(*entry)->key);
 }
 
-/* Returns 1 if the get is over, with *status; 0 if another change was published first. */
+/* Returns true if the get is over, with *status; false if another change was published first. */
 static bool try_get(struct weiri_scope *scope, struct request *get, struct weiri_area_state *state,
                     struct weiri_map_entry *entry, enum weir_status *status)
 {

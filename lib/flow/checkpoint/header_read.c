@@ -47,7 +47,7 @@ struct reader {
 /* -- syntax ------------------------------------------------------------------------------------ */
 
 /*
- * Called after an element of a list or an object. Returns 1 if another element follows; 0 at the
+ * Called after an element of a list or an object. Returns true if another element follows; 0 at the
  * end, or after a fault.
  */
 static bool more(struct weiri_json *json, char end)

@@ -33,7 +33,7 @@ static void let_go(struct gathered *all)
 	weiri_release(&all->allocator, all->entries, all->room * sizeof(*all->entries), alignof(struct entry));
 }
 
-/* Makes room for one more entry. Returns 0 if there is no memory. */
+/* Makes room for one more entry. Returns false if there is no memory. */
 static bool grow(struct gathered *all)
 {
 	size_t room = all->room != 0 ? 2 * all->room : 16;
@@ -52,7 +52,7 @@ static bool grow(struct gathered *all)
 	return true;
 }
 
-/* Adds an entry, which takes over the reference. Returns 0 if there is no memory. */
+/* Adds an entry, which takes over the reference. Returns false if there is no memory. */
 static bool add(struct gathered *all, weir_resource *resource)
 {
 	const char *container = weir_resource_container(resource), *name = weir_resource_name(resource);

@@ -41,8 +41,8 @@ bool weiri_node_map_add_ancestors(struct weiri_node_map *seen)
 }
 
 /*
- * Sets *answer to 1 if `node` is `ancestor` or runs after it, otherwise to 0. Returns 0 if there is
- * no memory.
+ * Sets *answer to 1 if `node` is `ancestor` or runs after it, otherwise to 0. Returns false if
+ * there is no memory.
  */
 static bool runs_after(weir_node *node, const weir_node *ancestor, bool *answer)
 {

@@ -147,7 +147,7 @@ enum weir_status weir_graph_find(weir_graph *graph, const char *name, weir_node 
 	return WEIR_OK;
 }
 
-/* Returns 1 and sets the two parts if `name` reads "NODE:INDEX"; otherwise returns 0. */
+/* Returns true and sets the two parts if `name` reads "NODE:INDEX"; otherwise returns false. */
 static bool split(const char *name, size_t *node_size, uint32_t *index)
 {
 	enum { MOST_DIGITS = 9 };

@@ -78,7 +78,7 @@ enum weir_status weiri_control_push(weir_graph *graph, weir_node *before, weir_n
 struct weiri_node_map;
 /*
  * Adds every node from which a data edge or control edge leads to a node in the map, and all
- * ancestors of these. Returns 0 if there is no memory.
+ * ancestors of these. Returns false if there is no memory.
  */
 bool weiri_node_map_add_ancestors(struct weiri_node_map *seen);
 /* As weiri_fail, with the message `op "name": message`; without the name if `name` is NULL. */

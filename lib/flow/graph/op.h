@@ -70,7 +70,7 @@ struct weiri_resource {
 	const void *object;
 	const char *kind, *name;
 };
-/* Sets *resource to the i-th object of the node. Returns 0 if the node has no more than i. */
+/* Sets *resource to the i-th object of the node. Returns false if the node has no more than i. */
 typedef bool weiri_touches_fn(const weir_node *node, size_t i, struct weiri_resource *resource);
 /* Returns the name of the queue, or of another object, for which the node waits. */
 typedef const char *weiri_resource_fn(const void *attribute);
@@ -107,7 +107,7 @@ enum weir_status weiri_float_check(enum weir_dtype dtype, weir_error *error);
 enum weir_status weiri_i64_tensor(const uint64_t values[], size_t count, const weir_allocator *allocator,
                                   weir_tensor **out, weir_error *error);
 
-/* Returns 1 while a user kernel runs on this thread, otherwise 0. */
+/* Returns true while a user kernel runs on this thread, otherwise false. */
 bool weiri_inside_kernel(void);
 
 #endif

@@ -103,7 +103,7 @@ static enum weir_status compute_binary(const struct weiri_call *call, void *cons
 
 /*
  * Compares the last dims of `longer` with all dims of `shorter`. A dim that is known in only one of
- * them is stored in `longer`. Returns 1 if the dims may be equal.
+ * them is stored in `longer`. Returns true if the dims may be equal.
  */
 static bool merge_suffix(weir_shape *longer, const weir_shape *shorter)
 {

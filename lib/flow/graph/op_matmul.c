@@ -75,8 +75,8 @@ static void f64_product(const struct product *p, const double *restrict a, const
 static struct weiri_try_token cblas_token;
 
 /*
- * Returns 1 if CBLAS computed the product. Returns 0 if the product is too small or too large for
- * CBLAS, or if another thread is using CBLAS.
+ * Returns true if CBLAS computed the product. Returns false if the product is too small or too
+ * large for CBLAS, or if another thread is using CBLAS.
  */
 static bool cblas_product(const struct product *p, enum weir_dtype dtype, const void *a, const void *b, void *out)
 {
@@ -138,7 +138,7 @@ static enum weir_status compute(const struct weiri_call *call, void *const data[
 
 /*
  * Sets dims[] to the dims of a matrix after its transposition, or to -1 if the rank is not known.
- * Returns 0 if the rank is known and not 2.
+ * Returns false if the rank is known and not 2.
  */
 static bool matrix_dims(const struct weiri_spec *spec, bool transposed, int64_t dims[2])
 {

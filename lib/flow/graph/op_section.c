@@ -216,7 +216,10 @@ static enum weir_status take_body(struct building *b, weir_node *const body[], s
 	return status;
 }
 
-/* Finds the nodes outside from which control edges lead into the body. Returns 0 without memory. */
+/*
+ * Finds the nodes outside from which control edges lead into the body. Returns false without
+ * memory.
+ */
 static bool find_controls(struct building *b)
 {
 	bool ok = true;
@@ -239,8 +242,8 @@ static size_t taken_size(const struct building *b)
 }
 
 /*
- * Finds the outputs that the body takes from outside, and the nodes to which they belong. Returns 0
- * if there is no memory.
+ * Finds the outputs that the body takes from outside, and the nodes to which they belong. Returns
+ * false if there is no memory.
  */
 static bool find_taken(struct building *b)
 {

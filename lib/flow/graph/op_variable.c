@@ -335,7 +335,7 @@ static enum weir_status join_rows(const struct weiri_op *op, const char *name, c
 	return WEIR_OK;
 }
 
-/* Returns 1 if `output` belongs to `graph`. The build of the node reports other outputs. */
+/* Returns true if `output` belongs to `graph`. The build of the node reports other outputs. */
 static bool known(const weir_graph *graph, weir_output output)
 {
 	return graph != NULL && weiri_output_check(graph, output, "input", NULL) == WEIR_OK;

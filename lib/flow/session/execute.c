@@ -42,7 +42,9 @@ static void end_step(struct weiri_step *step)
 	weiri_step_release(step);
 }
 
-/* Runs user code in a critical section. The mark keeps that code from entering the section again. */
+/*
+ * Runs user code in a critical section. The mark keeps that code from entering the section again.
+ */
 static enum weir_status run_within(const struct weiri_plan_node *p, const struct weiri_call *call)
 {
 	struct weiri_inside inside;
@@ -54,7 +56,7 @@ static enum weir_status run_within(const struct weiri_plan_node *p, const struct
 	return status;
 }
 
-/* Returns 1 if the node has ended; 0 if it waits, and then the step may have been freed. */
+/* Returns true if the node has ended; false if it waits, and then the step may have been freed. */
 static bool run_node(struct weiri_step *step, uint32_t index)
 {
 	const struct weiri_plan *plan = step->plan;

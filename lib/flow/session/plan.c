@@ -287,8 +287,8 @@ static void want(struct compiler *c, weir_output output)
 }
 
 /*
- * Sets *number to the plan node at which an edge from `node` starts. Returns 0 if there is no edge,
- * because nothing runs for `node`.
+ * Sets *number to the plan node at which an edge from `node` starts. Returns false if there is no
+ * edge, because nothing runs for `node`.
  */
 static bool starts_an_edge(const struct compiler *c, const weir_node *node, uint32_t *number)
 {

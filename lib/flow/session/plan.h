@@ -78,7 +78,7 @@ struct weiri_plan {
 };
 
 uint64_t weiri_signature_hash(const struct weiri_signature *signature);
-/* Returns 1 if the plan was compiled for this signature. */
+/* Returns true if the plan was compiled for this signature. */
 bool weiri_plan_matches(const struct weiri_plan *plan, const struct weiri_signature *signature);
 
 /*
@@ -91,7 +91,7 @@ enum weir_status weiri_plan_compile(weir_graph *graph, const weir_allocator *all
                                     weir_error *error);
 void weiri_plan_free(struct weiri_plan *plan, const weir_allocator *allocator);
 
-/* Returns 1 if the step owns a reference to output `index` of the node. */
+/* Returns true if the step owns a reference to output `index` of the node. */
 static inline bool weiri_output_owned(const weir_node *node, uint32_t index)
 {
 	if (node->op->traits & WEIRI_OP_BORROWS)

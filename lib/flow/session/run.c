@@ -33,7 +33,9 @@ static uint64_t deadline_of(const weir_session *session, uint64_t deadline_ns)
 	           : deadline_ns;
 }
 
-/* Waits for the step. Returns 1 if it has ended; 0 if the caller leaves it to the workers. */
+/*
+ * Waits for the step. Returns true if it has ended; false if the caller leaves it to the workers.
+ */
 static bool await(struct weiri_step *step)
 {
 	uint64_t deadline_ns = step->deadline_ns;

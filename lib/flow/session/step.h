@@ -114,7 +114,7 @@ void weiri_step_node_failed(struct weiri_step *step, uint32_t index, enum weir_s
 /* Stops the step. Only the first cause counts. */
 void weiri_step_stop(struct weiri_step *step, const weir_error *cause);
 void weiri_step_stop_for_deadline(struct weiri_step *step);
-/* Checks the tokens and the deadline. Returns 1 if nodes must be skipped. */
+/* Checks the tokens and the deadline. Returns true if nodes must be skipped. */
 bool weiri_step_stopping(struct weiri_step *step);
 /* Returns the status of a step that has ended. */
 enum weir_status weiri_step_outcome(struct weiri_step *step, weir_error *error);
@@ -133,8 +133,8 @@ void weiri_step_resume(struct weiri_step *step, uint32_t index);
 /* --- wait.c --- */
 
 /*
- * Starts the operation of node `index`. Returns 1 if the node has already ended, with success or
- * failure; 0 if it waits, and then the step may have been freed.
+ * Starts the operation of node `index`. Returns true if the node has already ended, with success or
+ * failure; false if it waits, and then the step may have been freed.
  */
 bool weiri_wait_start(struct weiri_step *step, uint32_t index, const struct weiri_call *call);
 

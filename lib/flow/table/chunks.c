@@ -19,7 +19,7 @@ static void take(_Atomic(size_t) *references)
 	(void)before;
 }
 
-/* Gives a reference back. Returns 1 if it was the last. */
+/* Gives a reference back. Returns true if it was the last. */
 static bool give(_Atomic(size_t) *references)
 {
 	/* [P1 acq_rel] pairs with itself. */
@@ -155,7 +155,9 @@ void weiri_root_destroy(struct weiri_root *root)
 	weiri_geometry_release(geometry);
 }
 
-/* Puts one node in all places, with one chunk in all of its places. Returns 0 without memory. */
+/*
+ * Puts one node in all places, with one chunk in all of its places. Returns false without memory.
+ */
 static bool fill_with_zeros(struct weiri_root *root)
 {
 	const struct weiri_geometry *geometry = root->geometry;

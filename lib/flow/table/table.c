@@ -294,7 +294,7 @@ enum weir_status weir_table_gather(weir_table *table, const weir_tensor *indices
 
 /* -- scatter ----------------------------------------------------------------------------------- */
 
-/* Changes the rows of the branch `root`. Returns 0 if there is no memory. */
+/* Changes the rows of the branch `root`. Returns false if there is no memory. */
 static bool change_rows(struct weiri_root *root, const struct weiri_root *from, const struct weiri_scatter *scatter)
 {
 	const struct weiri_rows *rows = &root->geometry->rows;

@@ -14,8 +14,8 @@
 /* -- creating ---------------------------------------------------------------------------------- */
 
 /*
- * Returns 1 if, for some values of the unknown dims, a tensor of this shape can exist, and a batch
- * of such tensors too.
+ * Returns true if, for some values of the unknown dims, a tensor of this shape can exist, and a
+ * batch of such tensors too.
  */
 static bool is_possible(const weir_shape *shape)
 {

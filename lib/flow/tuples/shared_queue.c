@@ -51,7 +51,9 @@ static enum weir_status compare_kind(const weir_tensor_queue *queue, const struc
 	return WEIR_OK;
 }
 
-/* Returns 1 if the shapes are equal; for a queue that pads, if they differ in no dim both know. */
+/*
+ * Returns true if the shapes are equal; for a queue that pads, if they differ in no dim both know.
+ */
 static bool shapes_agree(const weir_tensor_queue *queue, const struct weiri_component *there,
                          const struct weiri_component *asked)
 {

@@ -30,7 +30,7 @@ static size_t queue_size(size_t components)
 	return sizeof(struct weir_tensor_queue) + components * sizeof(struct weiri_component);
 }
 
-/* Returns 1 if, for each component, all items have one shape or get one by padding. */
+/* Returns true if, for each component, all items have one shape or get one by padding. */
 static bool can_batch(const weir_tensor_queue *queue, uint32_t flags)
 {
 	size_t i = 0;

@@ -17,7 +17,7 @@ static enum weir_status fail_shape(const weir_tensor_queue *queue, size_t i, con
 	                  weir_shape_text(expected, want, sizeof(want)), weir_shape_text(got, have, sizeof(have)));
 }
 
-/* Returns 1 if the shape is a number of rows, followed by a shape that fits `element`. */
+/* Returns true if the shape is a number of rows, followed by a shape that fits `element`. */
 static bool is_batch_of(const weir_shape *shape, const weir_shape *element)
 {
 	weir_shape row = {.rank = shape->rank - 1}; /* the caller has checked that the rank is not 0 */

@@ -42,8 +42,8 @@ static inline void weiri_fence_light(void)
 }
 
 /*
- * The heavy side. Returns 1 if the fence was run. Returns 0 if the kernel refuses membarrier now
- * although it granted it before (a seccomp filter was installed late). After a 0 the caller may
+ * The heavy side. Returns true if the fence was run. Returns false if the kernel refuses membarrier
+ * now although it granted it before (a seccomp filter was installed late). After a 0 the caller may
  * conclude nothing; a collector must keep all its objects.
  */
 bool weiri_fence_heavy(void);

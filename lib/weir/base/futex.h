@@ -12,7 +12,7 @@
 /*
  * Sleeps while *word == expected, until woken or until deadline_ns (CLOCK_MONOTONIC, absolute;
  * WEIR_NO_DEADLINE: without limit). May return early for no reason: callers check their condition
- * again. Returns 0 when the deadline has passed, otherwise 1.
+ * again. Returns false when the deadline has passed, otherwise 1.
  */
 bool weiri_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns);
 

@@ -26,13 +26,13 @@ WEIRI_SHARED void *weiri_allocate_zeroed(const weir_allocator *allocator, size_t
 /* Accepts NULL. size and alignment are those of the allocation. */
 WEIRI_SHARED void weiri_release(const weir_allocator *allocator, void *memory, size_t size, size_t alignment);
 
-/* *product = a * b; returns 0 if that overflows. */
+/* *product = a * b; returns false if that overflows. */
 WEIRI_MUST_CHECK static inline bool weiri_multiply(size_t a, size_t b, size_t *product)
 {
 	return !__builtin_mul_overflow(a, b, product);
 }
 
-/* *sum = a + b; returns 0 if that overflows. */
+/* *sum = a + b; returns false if that overflows. */
 WEIRI_MUST_CHECK static inline bool weiri_add(size_t a, size_t b, size_t *sum)
 {
 	return !__builtin_add_overflow(a, b, sum);

@@ -19,8 +19,8 @@ struct weiri_try_token {
 };
 
 /*
- * Returns 1 if the caller has the token now, until weiri_try_token_give(). Returns 0 if another
- * thread has it.
+ * Returns true if the caller has the token now, until weiri_try_token_give(). Returns false if
+ * another thread has it.
  */
 static inline bool weiri_try_token_take(struct weiri_try_token *token)
 {

@@ -215,7 +215,7 @@ static void see_waitable(struct weiri_scope *scope, struct view *view, const str
 	see_waiters_at(scope, view, waitable);
 }
 
-/* Copies the next object into the view. Returns 0 if there are no more objects. */
+/* Copies the next object into the view. Returns false if there are no more objects. */
 static bool see_next(struct weiri_record *record, struct weiri_registry_place *place, struct view *view)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
@@ -249,7 +249,7 @@ struct output {
 	char text[TEXT_SIZE];
 };
 
-/* Waits until a non-blocking descriptor has room. Returns 0 if it had none for PATIENCE_MS. */
+/* Waits until a non-blocking descriptor has room. Returns false if it had none for PATIENCE_MS. */
 static bool wait_for_room(int fd)
 {
 	int ready;

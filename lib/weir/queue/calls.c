@@ -211,7 +211,7 @@ static const uint64_t long_yield_ns = 200000;
 /* How many further waits of this thread do without a yield. */
 static WEIRI_TLS uint32_t skip;
 
-/* Returns 0 if the yield took long. */
+/* Returns false if the yield took long. */
 static bool yield_once(void)
 {
 	uint64_t before = weir_now_ns();

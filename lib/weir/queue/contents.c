@@ -58,7 +58,8 @@ static WEIRI_ALWAYS_INLINE size_t take_inside(struct weiri_scope *scope, weir_qu
 }
 
 /*
- * Returns 1 if the queue is closed and no admitted enqueue is still to come. The answer 1 is final.
+ * Returns true if the queue is closed and no admitted enqueue is still to come. The answer 1 is
+ * final.
  */
 static bool closed_for_all(const weir_queue *queue)
 {
@@ -139,7 +140,7 @@ enum weir_status weiri_queue_take_on(struct weiri_record *record, weir_queue *qu
 	return status;
 }
 
-/* Returns 1 if look_for_the_end() would return OUT_OF_RANGE for an empty store. */
+/* Returns true if look_for_the_end() would return OUT_OF_RANGE for an empty store. */
 static bool end_is_in_sight(const weir_queue *queue)
 {
 	/* [relaxed] the turn: the batch that releases it settles the ready descriptor afterwards. */

@@ -127,7 +127,7 @@ static void lower(struct weiri_index_set *set, size_t index)
 	}
 }
 
-/* Returns 1 if the caller took the number; 0: the number was not in the set. */
+/* Returns true if the caller took the number; 0: the number was not in the set. */
 static bool take(struct weiri_index_set *set, size_t index)
 {
 	uint64_t bit = UINT64_C(1) << index % FAN;
@@ -142,8 +142,8 @@ static bool take(struct weiri_index_set *set, size_t index)
 /* -- near -------------------------------------------------------------------------------------- */
 
 /*
- * Takes the first number that it finds in the words from `first` to `end`. Returns 0 if it finds
- * none.
+ * Takes the first number that it finds in the words from `first` to `end`. Returns false if it
+ * finds none.
  */
 static bool take_from_words(struct weiri_index_set *set, size_t first, size_t end, size_t *index)
 {
@@ -162,7 +162,7 @@ static bool take_from_words(struct weiri_index_set *set, size_t first, size_t en
 
 /*
  * Descends by the counts, at each level into the first node that is not empty, and takes a number
- * there. Returns 0 if it finds none.
+ * there. Returns false if it finds none.
  */
 static bool take_by_counts(struct weiri_index_set *set, size_t *index)
 {
@@ -251,8 +251,8 @@ static size_t count_words(const struct weiri_index_set *set, size_t first, size_
 }
 
 /*
- * Takes the number of the k-th set bit in the words from `first` to `end`. Returns 0 if the bit is
- * no longer set.
+ * Takes the number of the k-th set bit in the words from `first` to `end`. Returns false if the bit
+ * is no longer set.
  */
 static bool take_rank(struct weiri_index_set *set, size_t first, size_t end, size_t k, size_t *index)
 {
@@ -269,7 +269,7 @@ static bool take_rank(struct weiri_index_set *set, size_t first, size_t end, siz
 	return false;
 }
 
-/* Takes a random number, found by the counts. Returns 0 if the draw fails. */
+/* Takes a random number, found by the counts. Returns false if the draw fails. */
 static bool take_rank_by_counts(struct weiri_index_set *set, uint64_t *row, size_t *index)
 {
 	size_t first = 0, end = nodes_of(set, set->levels), k = 0;

@@ -14,7 +14,7 @@ static bool is_batch_dequeue(const struct weiri_queue_part *part)
 	return part->kind != WEIR_QUEUE_OP_ENQUEUE && part->count > 1;
 }
 
-/* Q3: computes the keys of the items that are not in yet. Returns 0 if there is no memory. */
+/* Q3: computes the keys of the items that are not in yet. Returns false if there is no memory. */
 static bool compute_keys(struct weiri_queue_part *part)
 {
 	int64_t *keys = &part->only_key;
@@ -126,7 +126,7 @@ enum weiri_pending_outcome weiri_queue_part_attempt(struct weiri_scope *scope, s
 	return part->kind == WEIR_QUEUE_OP_ENQUEUE ? attempt_enqueue(part) : attempt_dequeue(scope, part);
 }
 
-/* Q1: admits the enqueue. Returns 0 if the queue is closed. */
+/* Q1: admits the enqueue. Returns false if the queue is closed. */
 static bool admit(struct weiri_queue_part *part)
 {
 	uint64_t admission;

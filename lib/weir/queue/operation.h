@@ -62,8 +62,8 @@ struct weiri_queue_operation *weiri_queue_operation_create(weir_queue *queue, en
 /* -- parts, for both kinds --------------------------------------------------------------------- */
 
 /*
- * Fills a zeroed part on `count` items. Returns 0 if there is no memory for keys; one item needs
- * none. Not in a section.
+ * Fills a zeroed part on `count` items. Returns false if there is no memory for keys; one item
+ * needs none. Not in a section.
  */
 bool weiri_queue_part_init(weir_pending *pending, struct weiri_queue_part *part, weir_queue *queue,
                            enum weir_queue_op_kind kind, void *items[], size_t count, size_t done);

@@ -17,7 +17,7 @@
  */
 #include "queue/operation.h"
 
-/* Returns 1 if anything moved. */
+/* Returns true if anything moved. */
 static bool serve_both(struct weiri_record *record, weir_queue *queue, struct weiri_served *served)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);

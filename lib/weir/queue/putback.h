@@ -77,8 +77,8 @@ size_t weiri_putback_take(struct weiri_scope *scope, struct weiri_putback *putba
  */
 struct weiri_segment *weiri_putback_first(struct weiri_scope *scope, struct weiri_putback *putback, size_t *place);
 /*
- * Takes the item that weiri_putback_first() found in the same section. Returns 0 if another thread
- * took it.
+ * Takes the item that weiri_putback_first() found in the same section. Returns false if another
+ * thread took it.
  */
 bool weiri_putback_take_this(struct weiri_putback *putback, struct weiri_segment *segment, size_t place,
                              uint64_t *item);

@@ -144,19 +144,19 @@ size_t weiri_queue_size(const weir_queue *queue);
  * was exact at an earlier moment than `in`.
  */
 struct weiri_ring_counts weiri_queue_counts(const weir_queue *queue);
-/* Returns 1 if the caller now has the turn; 0: another batch has it. */
+/* Returns true if the caller now has the turn; 0: another batch has it. */
 bool weiri_queue_turn_take(weir_queue *queue);
-/* Returns 1 while a batch collects. */
+/* Returns true while a batch collects. */
 bool weiri_queue_turn_held(const weir_queue *queue);
 void weiri_queue_turn_give(weir_queue *queue);
 /*
- * can_give returns 1 if a dequeue would not have waited at some moment of the call: there was an
+ * can_give returns true if a dequeue would not have waited at some moment of the call: there was an
  * item, or the end to report. can_take_in returns the same for an enqueue: there was room, or a
  * close to report. The thread that changes an answer calls weiri_queue_settle() afterwards.
  */
 bool weiri_queue_can_give(struct weiri_record *record, weir_queue *queue);
 bool weiri_queue_can_take_in(const weir_queue *queue);
-/* Returns 1 once the store is closed. From then on every enqueue that begins is refused. */
+/* Returns true once the store is closed. From then on every enqueue that begins is refused. */
 bool weiri_queue_store_closed(const weir_queue *queue);
 /*
  * Writes the cause of the close into text, as "; closed because of <status>: <message>". Without a

@@ -157,7 +157,7 @@ static struct select_op *make_op(struct weir_select_case cases[], size_t count, 
 	return op;
 }
 
-/* Returns 1 if the part is an admitted enqueue, and the close has cancelled such enqueues. */
+/* Returns true if the part is an admitted enqueue, and the close has cancelled such enqueues. */
 static bool is_cancelled_by_close(const struct weiri_queue_part *part)
 {
 	/* [acquire] the cause of the close. */

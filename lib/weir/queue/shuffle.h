@@ -84,12 +84,12 @@ size_t weiri_shuffle_size(const struct weiri_shuffle *shuffle);
 /* Returns how many items were put and taken: exact while no call is under way, see layout.h. */
 struct weiri_ring_counts weiri_shuffle_counts(const struct weiri_shuffle *shuffle);
 /*
- * can_take returns 1 if a take would find an item, can_put if an admitted put would find room. As
- * in a take or put, the load of credits decides.
+ * can_take returns true if a take would find an item, can_put if an admitted put would find room.
+ * As in a take or put, the load of credits decides.
  */
 bool weiri_shuffle_can_take(const struct weiri_shuffle *shuffle);
 bool weiri_shuffle_can_put(const struct weiri_shuffle *shuffle);
-/* Returns 1 while a put is under way: its item is still to come. */
+/* Returns true while a put is under way: its item is still to come. */
 bool weiri_shuffle_putting(const struct weiri_shuffle *shuffle);
 
 #endif

@@ -57,12 +57,13 @@ struct weiri_store_kind {
 	size_t (*size_when_full)(const weir_queue *queue);
 	struct weiri_ring_counts (*counts)(const weir_queue *queue);
 	/*
-	 * Returns 1 if the level must be sampled at one of the last `count` items that were enqueued.
+	 * Returns true if the level must be sampled at one of the last `count` items that were
+	 * enqueued.
 	 */
 	bool (*has_passed)(const weir_queue *queue, size_t count);
 
 	/*
-	 * These only read. is_putting is for a closed store, and returns 1 while a put may be under
+	 * These only read. is_putting is for a closed store, and returns true while a put may be under
 	 * way.
 	 */
 	bool (*can_take)(const weir_queue *queue);

@@ -234,7 +234,7 @@ static bool slots_name(struct weiri_slot slots[], size_t count, const void *obje
 	return false;
 }
 
-/* Called when the filter matches. Returns 1 if a slot really names the object. */
+/* Called when the filter matches. Returns true if a slot really names the object. */
 static WEIRI_COLD bool named_by_a_slot(const void *object)
 {
 	for (struct weiri_record *record = first_record(); record != NULL; record = record->next) {
@@ -268,7 +268,7 @@ static WEIRI_COLD struct weiri_record *find_section(const struct weiri_retired *
 	return NULL;
 }
 
-/* Called when the crowded interval matches. Returns 1 if a section holds the object now. */
+/* Called when the crowded interval matches. Returns true if a section holds the object now. */
 static WEIRI_COLD bool met_by_a_section(const struct weiri_retired *object)
 {
 	for (struct weiri_record *record = first_record(); record != NULL; record = record->next) {
@@ -286,10 +286,10 @@ static WEIRI_COLD bool met_by_a_section(const struct weiri_retired *object)
 }
 
 /*
- * Returns 1 if a section or slot holds the object now. A section that held it at the scan may still
- * run, and is then seen here. Or it has ended, and may have left a slot that names the object. So
- * the slots are read after the sections; the filter is older and would not do. A section that began
- * after the scan cannot reach any object of this portion.
+ * Returns true if a section or slot holds the object now. A section that held it at the scan may
+ * still run, and is then seen here. Or it has ended, and may have left a slot that names the
+ * object. So the slots are read after the sections; the filter is older and would not do. A section
+ * that began after the scan cannot reach any object of this portion.
  */
 static WEIRI_COLD bool held_by_the_crowd(const struct weiri_retired *object)
 {
@@ -560,7 +560,7 @@ static void note_pinned(_Atomic(uint64_t) *oldest, uint64_t lo)
 		;
 }
 
-/* Pins the object for a section that holds it. Returns 0 if no section holds it. */
+/* Pins the object for a section that holds it. Returns false if no section holds it. */
 static bool pin(struct portion *portion, struct weiri_retired *object)
 {
 	uint64_t lo;
@@ -811,7 +811,7 @@ static void sleep_after_look(uint64_t since_ns, uint32_t seen, uint64_t deadline
 
 typedef bool condition(void);
 
-/* One look: collects if the condition holds. Returns 1 if it does not hold, or no longer. */
+/* One look: collects if the condition holds. Returns true if it does not hold, or no longer. */
 static bool ended(condition *holds, struct weiri_record *record)
 {
 	if (!holds())
@@ -821,7 +821,7 @@ static bool ended(condition *holds, struct weiri_record *record)
 }
 
 /*
- * Collects and sleeps while the condition holds, until the deadline. Returns 1 if the condition
+ * Collects and sleeps while the condition holds, until the deadline. Returns true if the condition
  * ended.
  */
 static WEIRI_COLD bool wait_while(condition *holds, struct weiri_record *record, uint64_t deadline_ns)
@@ -874,7 +874,7 @@ enum weir_status weiri_reclaim_admit(struct weiri_record *record, uint64_t deadl
 	return WEIR_RESOURCE_EXHAUSTED;
 }
 
-/* Returns 1 if no thread collects; *sum changes with every collection. */
+/* Returns true if no thread collects; *sum changes with every collection. */
 static bool collections_at_rest(uint64_t *sum)
 {
 	*sum = 0;
@@ -907,7 +907,7 @@ static bool no_stack_has_any(void)
 }
 
 /*
- * Returns 0 only if it is certain that no object is retired. Empty stacks prove nothing while a
+ * Returns false only if it is certain that no object is retired. Empty stacks prove nothing while a
  * collector holds their objects. So, as with a seqlock, no collector may have been at work before,
  * during or after the look at the stacks.
  */

@@ -51,7 +51,7 @@ static _Atomic(uint64_t) *place_of(unsigned level, uint64_t tick)
 	return &notes[level][tick % NOTES];
 }
 
-/* Returns 1 if there was already a note of this tick. */
+/* Returns true if there was already a note of this tick. */
 static bool note(unsigned level, uint64_t tick, uint64_t era)
 {
 	/* [relaxed] the word is all the data */

@@ -167,7 +167,7 @@ static struct weiri_record *adopt(uint32_t *records)
 /* From this many records on, it is time to check whether their owners still exist. */
 static _Atomic(uint32_t) ask_at = LEAST;
 
-/* Returns 1 if the owner still exists, as far as is known. */
+/* Returns true if the owner still exists, as far as is known. */
 static bool is_owned(struct weiri_record *record)
 {
 	/* [relaxed] an identity; the CAS decides. */
@@ -203,7 +203,7 @@ static WEIRI_COLD void ask_after_owners(void)
 }
 
 /*
- * Called when there are this many records and none is vacant. Returns 1 if these are enough to
+ * Called when there are this many records and none is vacant. Returns true if these are enough to
  * check their owners.
  */
 static bool is_time_to_ask(uint32_t records)

@@ -127,8 +127,8 @@ static inline uint64_t weiri_section_reserved(const struct weiri_record *record)
 }
 
 /*
- * Raises *reserved and hi to the current era plus `slack` if a collection has begun. Returns 0 if
- * none has begun; then every read since *reserved was read is protected.
+ * Raises *reserved and hi to the current era plus `slack` if a collection has begun. Returns false
+ * if none has begun; then every read since *reserved was read is protected.
  */
 static inline bool weiri_section_raise(struct weiri_record *record, uint64_t *reserved, uint64_t slack)
 {

@@ -111,11 +111,11 @@ struct look {
 struct slot_format {
 	/* [S; P1, P2 acquire] */
 	struct look (*look)(const weir_ring *ring, size_t index);
-	/* Fills the slot, which was free in `seen`. Returns 0 if it has changed. [S; P1 release] */
+	/* Fills the slot, which was free in `seen`. Returns false if it has changed. [S; P1 release] */
 	bool (*fill)(weir_ring *ring, size_t index, const struct look *seen, uint64_t value);
 	/*
 	 * Drains the slot, which was full in `seen`: it is free in the next lap, and *value is what it
-	 * held. Returns 0 if it has changed. [S; P2 release; acquire on failure]
+	 * held. Returns false if it has changed. [S; P2 release; acquire on failure]
 	 */
 	bool (*drain)(weir_ring *ring, size_t index, const struct look *seen, uint64_t *value);
 	/*
@@ -123,7 +123,7 @@ struct slot_format {
 	 * suffices. Returns the value. [P2 release]
 	 */
 	uint64_t (*take)(weir_ring *ring, size_t index, const struct look *seen);
-	/* Buries the slot, which was free in `seen`. Returns 0 if it has changed. [P3 release] */
+	/* Buries the slot, which was free in `seen`. Returns false if it has changed. [P3 release] */
 	bool (*bury)(weir_ring *ring, size_t index, const struct look *seen);
 };
 
@@ -259,7 +259,9 @@ static WEIRI_ALWAYS_INLINE size_t walk_enqueue(weir_ring *ring, const struct slo
 	return done;
 }
 
-/* Called for free(lap) at `ticket`. Returns 1 if the walk ends; *status says how. 0: look again. */
+/*
+ * Called for free(lap) at `ticket`. Returns true if the walk ends; *status says how. 0: look again.
+ */
 static WEIRI_ALWAYS_INLINE bool end_of_ring(weir_ring *ring, const struct slot_format *format, uint64_t ticket,
                                             const struct look *seen, enum weiri_ring_at_end at_end,
                                             enum weir_status *status)
@@ -272,8 +274,8 @@ static WEIRI_ALWAYS_INLINE bool end_of_ring(weir_ring *ring, const struct slot_f
 }
 
 /*
- * Called after a look at a value. Returns 1 if other items must leave before it. Where `before` is
- * NULL, the compiler drops the test.
+ * Called after a look at a value. Returns true if other items must leave before it. Where `before`
+ * is NULL, the compiler drops the test.
  */
 static WEIRI_ALWAYS_INLINE bool is_preceded(weiri_ring_before *before)
 {
@@ -329,7 +331,7 @@ static WEIRI_ALWAYS_INLINE size_t walk_dequeue(weir_ring *ring, const struct slo
 
 /*
  * For the only thread that dequeues, when it finds the head free. If the thread has dequeued since
- * its last fence, runs a fence and returns 1; the caller then looks again.
+ * its last fence, runs a fence and returns true; the caller then looks again.
  */
 static inline bool fence_behind_takes(weir_ring *ring, uint64_t ticket)
 {
@@ -381,7 +383,7 @@ static WEIRI_ALWAYS_INLINE size_t walk_dequeue_alone(weir_ring *ring, const stru
 	return done;
 }
 
-/* The common case of one value. Returns 0 if nothing was done. */
+/* The common case of one value. Returns false if nothing was done. */
 static WEIRI_ALWAYS_INLINE bool dequeue_alone_at_head(weir_ring *ring, const struct slot_format *format,
                                                       uint64_t *value)
 {
@@ -415,7 +417,7 @@ static inline bool walk_has_value(const weir_ring *ring, const struct slot_forma
 }
 
 /*
- * Returns 1 if walk_enqueue(), if admitted, would find a free ticket. Linearization: as in
+ * Returns true if walk_enqueue(), if admitted, would find a free ticket. Linearization: as in
  * walk_enqueue().
  */
 static inline bool walk_has_room(const weir_ring *ring, const struct slot_format *format)
@@ -435,7 +437,9 @@ static inline bool walk_has_room(const weir_ring *ring, const struct slot_format
 	}
 }
 
-/* The common case of one value: the walk ends where it begins. Returns 0 if nothing was done. */
+/*
+ * The common case of one value: the walk ends where it begins. Returns false if nothing was done.
+ */
 static WEIRI_ALWAYS_INLINE bool enqueue_at(weir_ring *ring, const struct slot_format *format, uint64_t ticket,
                                            uint64_t value)
 {

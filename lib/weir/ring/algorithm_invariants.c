@@ -28,7 +28,7 @@ static uint64_t done_in(uint64_t state, enum done_by by)
 	return (state + 2 - (uint64_t)by) / 2;
 }
 
-/* Returns 1 if `done` is this slot's share of the first `all` tickets of the ring. */
+/* Returns true if `done` is this slot's share of the first `all` tickets of the ring. */
 static bool is_prefix(const weir_ring *ring, size_t index, uint64_t done, uint64_t all)
 {
 	return done == all / ring->capacity + (index < all % ring->capacity);

@@ -1,8 +1,9 @@
 /*
  * format_calls.h - the calls of one slot format, made of the walks of algorithm.h.
  *
- * ltq16.c and ltq64.c include it, each once, after they have defined `format` and RING_FORMAT(call),
- * the name of a call. The walks are inlined there, with the format's own looks and changes.
+ * ltq16.c and ltq64.c include it, each once, after they have defined `format` and
+ * RING_FORMAT(call), the name of a call. The walks are inlined there, with the format's own looks
+ * and changes.
  */
 #ifndef RING_FORMAT
 #error "define `format` and RING_FORMAT first"

@@ -64,8 +64,8 @@ struct weiri_ring_ops {
 	/* Each count was correct at some moment of the call, `out` at an earlier one than `in`. */
 	struct weiri_ring_counts (*counts)(const weir_ring *ring);
 	/*
-	 * Returns 1 if at some moment of the call a dequeue would have found a value, or an enqueue a
-	 * free ticket. The answers are as exact as the refusals of those calls.
+	 * Returns true if at some moment of the call a dequeue would have found a value, or an enqueue
+	 * a free ticket. The answers are as exact as the refusals of those calls.
 	 */
 	bool (*has_value)(const weir_ring *ring);
 	bool (*has_room)(const weir_ring *ring);
@@ -90,7 +90,7 @@ enum weir_status weiri_ltq64_dequeue_one_alone(weir_ring *ring, uint64_t *value)
 extern const struct weiri_ring_ops weiri_ltq16_ops;
 extern const struct weiri_ring_ops weiri_ltq64_ops;
 
-/* Returns 1 if this machine has LTQ16. */
+/* Returns true if this machine has LTQ16. */
 bool weiri_ltq16_available(void);
 size_t weiri_ltq16_slots_size(size_t capacity);
 

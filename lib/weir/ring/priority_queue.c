@@ -353,7 +353,7 @@ enum weir_status weir_priority_queue_destroy(weir_priority_queue *queue, weir_er
 
 /* -- the dummy --------------------------------------------------------------------------------- */
 
-/* Returns 1 if head is beyond `position`: the node there may have been handed out again. */
+/* Returns true if head is beyond `position`: the node there may have been handed out again. */
 static bool is_passed(const weir_priority_queue *queue, uint64_t position)
 {
 	/*
@@ -371,7 +371,7 @@ static bool is_passed(const weir_priority_queue *queue, uint64_t position)
 
 /*
  * Walks to the dummy from the node that `word`, read from head or near, names; `most` steps at
- * most. Returns 0 if head has overtaken the walk.
+ * most. Returns false if head has overtaken the walk.
  */
 static WEIRI_ALWAYS_INLINE bool walk_from(const weir_priority_queue *queue, uint64_t word, struct dummy *dummy,
                                           size_t most)
@@ -482,7 +482,7 @@ static void walk_towers(weir_priority_queue *queue, int64_t key, struct path *pa
 	path->at[0] = at;
 }
 
-/* Links node `index` into a level behind path->at[level]. Returns 0 if it gives up. */
+/* Links node `index` into a level behind path->at[level]. Returns false if it gives up. */
 static bool raise_to(weir_priority_queue *queue, struct path *path, unsigned level, size_t index, uint64_t ticket,
                      int64_t key)
 {
@@ -671,7 +671,7 @@ enum weir_status weir_priority_queue_try_enqueue(weir_priority_queue *queue, int
 
 /* -- take -------------------------------------------------------------------------------------- */
 
-/* Returns 1 if the queue is closed and no put is under way. */
+/* Returns true if the queue is closed and no put is under way. */
 static WEIRI_COLD bool all_is_linked(weir_priority_queue *queue)
 {
 	/* [P5 acquire] */
@@ -727,7 +727,8 @@ static size_t find_first(weir_priority_queue *queue, struct dummy *dummy, enum w
 
 /*
  * Called between the look at the link that names the first item and a second look at that link, or
- * its change. Returns 1 if *place is as expected. [acquire] the pair is that of the place's owner.
+ * its change. Returns true if *place is as expected. [acquire] the pair is that of the place's
+ * owner.
  */
 static bool is_alone(const struct weiri_priority_beside *beside)
 {

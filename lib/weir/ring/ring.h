@@ -43,7 +43,7 @@ size_t weiri_ring_enqueue(weir_ring *ring, const uint64_t values[], size_t count
 size_t weiri_ring_dequeue(weir_ring *ring, uint64_t values[], size_t count, enum weiri_ring_at_end at_end,
                           weiri_ring_before *before, enum weir_status *status);
 /*
- * Returns 1 if one of the last `count` values that went in has a ticket with none of the bits of
+ * Returns true if one of the last `count` values that went in has a ticket with none of the bits of
  * `mask`, which is one less than a power of two. The caller has enqueued these values. If other
  * producers enqueue too, a ticket may be missed or found twice.
  */

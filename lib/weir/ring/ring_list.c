@@ -110,7 +110,7 @@ static struct weiri_ring_segment *successor(struct weiri_ring_segment *segment)
 	return weiri_load_acquire(&segment->next);
 }
 
-/* Returns 1 if it linked `next` behind `segment`, 0 if another segment was linked there. */
+/* Returns true if it linked `next` behind `segment`, 0 if another segment was linked there. */
 static bool link_behind(struct weiri_ring_segment *segment, struct weiri_ring_segment *next)
 {
 	struct weiri_ring_segment *expected = NULL;
@@ -120,8 +120,8 @@ static bool link_behind(struct weiri_ring_segment *segment, struct weiri_ring_se
 }
 
 /*
- * Moves `end` from `segment` to `next`, unless another thread has done it. Returns 1 if this call
- * did it.
+ * Moves `end` from `segment` to `next`, unless another thread has done it. Returns true if this
+ * call did it.
  */
 static bool move(_Atomic(struct weiri_ring_segment *) *end, struct weiri_ring_segment *segment,
                  struct weiri_ring_segment *next)

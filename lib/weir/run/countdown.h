@@ -40,7 +40,9 @@ static inline void weiri_countdown_join(struct weiri_countdown *countdown)
 	(void)weiri_fetch_add_relaxed(&countdown->left, 1);
 }
 
-/* Arrives for `parties` parties (>= 1). Returns 1 if this call makes the count zero, else 0. */
+/*
+ * Arrives for `parties` parties (>= 1). Returns true if this call makes the count zero, else false.
+ */
 static inline bool weiri_countdown_arrive_many(struct weiri_countdown *countdown, uint32_t parties)
 {
 	/*
@@ -81,7 +83,7 @@ static inline void weiri_latch_init(struct weiri_latch *latch)
 	weiri_store_relaxed(&latch->state, WEIRI_LATCH_OPEN);
 }
 
-/* Returns 1 to the first caller, which must then set the latch; 0 to all other callers. */
+/* Returns true to the first caller, which must then set the latch; 0 to all other callers. */
 static inline bool weiri_latch_claim(struct weiri_latch *latch)
 {
 	uint32_t open = WEIRI_LATCH_OPEN;

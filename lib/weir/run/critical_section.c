@@ -118,7 +118,7 @@ static enum weir_status fail_to_enter(const weir_critical_section *section, enum
 	}
 }
 
-/* Returns 1 if a newcomer must go behind operations that already wait. */
+/* Returns true if a newcomer must go behind operations that already wait. */
 static bool others_first(const weir_critical_section *section)
 {
 	return (section->flags & WEIR_CRITICAL_SECTION_FAIR) != 0 && weiri_list_occupied(&section->queue->consumers.list);

@@ -45,16 +45,16 @@ enum weiri_steal {
 };
 
 /*
- * capacity is a power of two. The deque keeps the address of the allocator. Returns 0 if there is
- * no memory.
+ * capacity is a power of two. The deque keeps the address of the allocator. Returns false if there
+ * is no memory.
  */
 bool weiri_deque_init(struct weiri_deque *deque, size_t capacity, const weir_allocator *allocator);
 /* No other thread may use the deque. It does not free the items that are left inside. */
 void weiri_deque_fini(struct weiri_deque *deque);
 
 /*
- * item is not NULL. Returns 0 and changes nothing if the deque is full and there is no memory for a
- * larger array.
+ * item is not NULL. Returns false and changes nothing if the deque is full and there is no memory
+ * for a larger array.
  */
 bool weiri_deque_push(struct weiri_deque *deque, void *item);
 /* Takes the item that was pushed last. Returns NULL if there is none. */

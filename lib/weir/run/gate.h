@@ -37,12 +37,13 @@ struct weiri_gate {
 };
 
 WEIRI_SHARED void weiri_gate_init(struct weiri_gate *gate);
-/* Returns 1 if the caller is inside; 0: the gate is closed. */
+/* Returns true if the caller is inside; 0: the gate is closed. */
 WEIRI_SHARED bool weiri_gate_enter(struct weiri_gate *gate);
 /* Does not access the gate once wait() may have returned. */
 WEIRI_SHARED void weiri_gate_leave(struct weiri_gate *gate);
 /*
- * Idempotent. Returns 1 for the first call. Does not access the gate once wait() may have returned.
+ * Idempotent. Returns true for the first call. Does not access the gate once wait() may have
+ * returned.
  */
 WEIRI_SHARED bool weiri_gate_close(struct weiri_gate *gate);
 /* Waits until the gate is empty. The caller has closed it before. */

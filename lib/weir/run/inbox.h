@@ -39,7 +39,7 @@ struct weiri_inbox {
 	const weir_allocator *allocator; /* constant */
 };
 
-/* The inbox keeps the address of the allocator. Returns 0 if there is no memory. */
+/* The inbox keeps the address of the allocator. Returns false if there is no memory. */
 bool weiri_inbox_init(struct weiri_inbox *inbox, const weir_allocator *allocator);
 /* The inbox must be empty, and no other thread may use it. */
 void weiri_inbox_fini(struct weiri_inbox *inbox);

@@ -37,7 +37,7 @@ static uint32_t with_state(uint32_t word, uint32_t state)
 	return (word & ~(uint32_t)STATE_MASK) | state;
 }
 
-/* Returns 1 if this call moved the member from `from` to `to`. */
+/* Returns true if this call moved the member from `from` to `to`. */
 static bool step(weir_coordinator_member *member, uint32_t from, uint32_t to)
 {
 	/*
@@ -217,7 +217,7 @@ void weiri_members_join_ended(struct weiri_members *members)
 	}
 }
 
-/* Returns 1 if the member has not ended and `name` is its name. */
+/* Returns true if the member has not ended and `name` is its name. */
 static bool read_name(const weir_coordinator_member *member, char name[WEIRI_MEMBER_NAME_SIZE])
 {
 	/* [P4 acquire] pairs with the step after BUSY: the name is written. */

@@ -68,8 +68,8 @@ void weiri_member_enter(weir_coordinator_member *member);
 /* FOREIGN -> FREE. */
 void weiri_member_leave(weir_coordinator_member *member);
 /*
- * Starts main(member) on a new thread: BUSY -> RUNNING or later. Returns 0 if the system gives no
- * thread: BUSY -> FREE.
+ * Starts main(member) on a new thread: BUSY -> RUNNING or later. Returns false if the system gives
+ * no thread: BUSY -> FREE.
  */
 bool weiri_member_start(weir_coordinator_member *member, void *(*main)(void *member));
 /*

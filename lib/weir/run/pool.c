@@ -63,7 +63,7 @@ static void release_workers(weir_pool *pool, size_t with_deques)
 	              _Alignof(struct weiri_worker));
 }
 
-/* Returns 0 if there is no memory. */
+/* Returns false if there is no memory. */
 static bool create_workers(weir_pool *pool)
 {
 	size_t count = pool->thread_count;

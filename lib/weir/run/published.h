@@ -50,8 +50,8 @@ static inline struct weiri_published *weiri_published_first(const struct weiri_p
 
 /*
  * Pushes `item` if `first` is still the newest item. The caller has examined the list from `first`
- * on and found no reason against the push. Returns 1, or 0 if another item was pushed meanwhile or
- * the list is sealed.
+ * on and found no reason against the push. Returns true, or false if another item was pushed
+ * meanwhile or the list is sealed.
  */
 static inline bool weiri_published_push_after(struct weiri_published_list *list, struct weiri_published *item,
                                               struct weiri_published *first)

@@ -209,8 +209,8 @@ static void end_search(weir_pool *pool)
 }
 
 /*
- * Returns 1 if there may be a task for another worker. A task of the inbox is moved to the deque of
- * this worker, from which other workers can steal it.
+ * Returns true if there may be a task for another worker. A task of the inbox is moved to the deque
+ * of this worker, from which other workers can steal it.
  */
 static bool offer_another_task(struct weiri_worker *worker)
 {

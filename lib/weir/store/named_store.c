@@ -189,7 +189,7 @@ static void resource_discard(weir_resource *resource)
 	weiri_release(&allocator, resource, resource->memory_size, alignof(struct weir_resource));
 }
 
-/* Takes a reference. Returns 0 if there was none left: the object is destroyed (N1). */
+/* Takes a reference. Returns false if there was none left: the object is destroyed (N1). */
 static bool try_retain(weir_resource *resource)
 {
 	return weiri_references_try_take(&resource->references);
@@ -352,7 +352,7 @@ static weir_resource *put(weir_store *store, struct weiri_record *record, weir_r
 	return there;
 }
 
-/* Returns 1 if this call removed the name. */
+/* Returns true if this call removed the name. */
 static bool take_away(weir_store *store, struct weiri_record *record, weir_resource *resource)
 {
 	const struct key key = key_of_resource(resource);

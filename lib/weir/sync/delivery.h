@@ -17,7 +17,8 @@
  *   D3  while a list is not empty, its thread is working it off and has not returned from the
  *       outermost call. So no completion stays behind
  *   D4  a completion goes onto the list outside of sections, and runs outside of sections
- * Order: the operations that end on one thread while a completion runs are delivered in the order in
+ * Order: the operations that end on one thread while a completion runs are delivered in the order
+ * in
  *   which they ended.
  * Progress: no thread waits here. A thread that stalls inside a completion delays the completions
  *   that are due on it. Their operations ended in calls that this completion, or an earlier one in
@@ -26,11 +27,13 @@
  * A wait inside a completion: headers forbid it, but programs do it. Before a call of Weir puts the
  *   thread to sleep for an operation, it delivers what is due on the thread, since the call may
  *   wait for just that. Other waits do not know of the list.
- * The end of a thread inside a completion (pthread_exit, pthread_cancel): a cleanup handler delivers
+ * The end of a thread inside a completion (pthread_exit, pthread_cancel): a cleanup handler
+ * delivers
  *   the rest of the thread's list first, and then does what the calls under way still had to do for
  *   other operations (visits). The operation whose completion ended the thread keeps its memory.
  *   longjmp and exceptions out of a completion are not allowed (docs/embedding.md).
- * Fork inside a completion: the child has the list and the stack of the forking thread, and delivers
+ * Fork inside a completion: the child has the list and the stack of the forking thread, and
+ * delivers
  *   what is due in its copy, as the parent does. The lists of other threads belong to threads that
  *   the child does not have.
  * Signal handlers never complete an operation.
@@ -99,8 +102,8 @@ struct weiri_deliveries {
 WEIRI_SHARED extern WEIRI_TLS struct weiri_deliveries weiri_deliveries_mine;
 
 /*
- * Called outside of sections. Returns 1 if tell() has run, and so has all that became due
- * meanwhile; the operation may then be gone. Returns 0 if a completion runs on this thread, or
+ * Called outside of sections. Returns true if tell() has run, and so has all that became due
+ * meanwhile; the operation may then be gone. Returns false if a completion runs on this thread, or
  * completions are held back: tell() runs after that.
  */
 bool weiri_deliver(struct weiri_delivery *delivery, weiri_tell_fn *tell);
@@ -160,7 +163,7 @@ static inline void weiri_visits_cut(struct weiri_visit *outer)
 	mine->has_lost = true;
 }
 
-/* Returns 1 if a completion destroyed the object. */
+/* Returns true if a completion destroyed the object. */
 static inline bool weiri_visit_is_over(const struct weiri_visit *visit)
 {
 	return visit->object == NULL;
@@ -171,7 +174,7 @@ static inline void weiri_visit_end(const struct weiri_visit *visit)
 	weiri_deliveries_mine.visits = visit->outer;
 }
 
-/* Returns 1 if a call of this thread visits the object. */
+/* Returns true if a call of this thread visits the object. */
 static inline bool weiri_visits_any(const void *object)
 {
 	const struct weiri_visit *visit = weiri_deliveries_mine.visits;

@@ -82,7 +82,9 @@ static WEIRI_UNSEEN void assert_counted(const struct weiri_pending_entry *entry)
 
 /* -- the claim --------------------------------------------------------------------------------- */
 
-/* Returns 1 if the caller now has the claim, 0 if it is complete or its claimer attempts again. */
+/*
+ * Returns true if the caller now has the claim, 0 if it is complete or its claimer attempts again.
+ */
 bool weiri_pending_claim(weir_pending *pending)
 {
 	/* [relaxed] the CAS counts. */
@@ -106,7 +108,7 @@ bool weiri_pending_claim(weir_pending *pending)
 }
 
 /*
- * Leaves CANCEL to the claimer. Returns 1 if the caller wanted the claim and has it now, because
+ * Leaves CANCEL to the claimer. Returns true if the caller wanted the claim and has it now, because
  * there was no claimer.
  */
 static bool set_cancel(weir_pending *pending, enum weiri_pending_why why, bool want_claim)
@@ -275,7 +277,10 @@ void weiri_pending_defer(weir_pending *pending)
 
 void weiri_pending_told_later(weir_pending *pending)
 {
-	/* [P2 release] Waiters of a handle have marked the word before they sleep. A mark carries nothing. */
+	/*
+	 * [P2 release] Waiters of a handle have marked the word before they sleep. A mark carries
+	 * nothing.
+	 */
 	if (pending->has_handle &&
 	    weiri_exchange_release(&pending->finished, (uint32_t)WEIRI_PENDING_FINISHED) != WEIRI_PENDING_UNFINISHED)
 		weiri_futex_wake(&pending->finished, INT32_MAX);
@@ -293,7 +298,7 @@ void weiri_pending_told(weir_pending *pending)
 /* -- serving ----------------------------------------------------------------------------------- */
 
 /*
- * Completes a finished operation or leaves it to the caller. Returns 1 if the walk must end for
+ * Completes a finished operation or leaves it to the caller. Returns true if the walk must end for
  * that.
  */
 static bool hand_over(struct weiri_served *served, weir_pending *pending)
@@ -410,7 +415,7 @@ void weiri_pending_stand(struct weiri_scope *scope, weir_pending *pending, struc
 	weiri_list_append(scope, &entry->place.waiters->list, &entry->node); /* [seq_cst] */
 }
 
-/* Returns 0 if the kind refused the operation, which is then complete. */
+/* Returns false if the kind refused the operation, which is then complete. */
 static bool join_lists(struct weiri_scope *scope, weir_pending *pending)
 {
 	for (size_t i = 0; i < pending->entry_count; i++) {
@@ -424,7 +429,7 @@ static bool join_lists(struct weiri_scope *scope, weir_pending *pending)
 	return true;
 }
 
-/* It is on all its lists and will be attempted again. Returns 0 if a change may overlook it. */
+/* It is on all its lists and will be attempted again. Returns false if a change may overlook it. */
 static bool post(weir_pending *pending)
 {
 	bool seen = true;
@@ -435,7 +440,7 @@ static bool post(weir_pending *pending)
 }
 
 /*
- * The operations ahead go first: the pump after the start serves them. Returns 0 on AGAIN or
+ * The operations ahead go first: the pump after the start serves them. Returns false on AGAIN or
  * CANCEL.
  */
 static bool give_up_claim(weir_pending *pending)
@@ -471,7 +476,7 @@ static enum weiri_pending_outcome attempt_unlisted(struct weiri_scope *scope, we
 	return kind->attempt(scope, pending, &moved);
 }
 
-/* Returns 1 if it is complete, and off its lists. */
+/* Returns true if it is complete, and off its lists. */
 static bool attempt_or_wait(struct weiri_record *record, weir_pending *pending)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);

@@ -128,12 +128,13 @@ struct weiri_pending_kind {
 	 */
 	enum weiri_pending_outcome (*attempt)(struct weiri_scope *scope, weir_pending *pending, bool *moved);
 	/*
-	 * Returns 1 if the starter may attempt before the operation stands on a list. NULL: always 1.
+	 * Returns true if the starter may attempt before the operation stands on a list. NULL: always
+	 * true.
 	 */
 	bool (*may_barge)(struct weiri_scope *scope, weir_pending *pending);
 	/*
-	 * Calls weiri_pending_stand() for the entry. Returns 0 if it refuses the operation; status and
-	 * error are then set. NULL: the kind needs that call and no more.
+	 * Calls weiri_pending_stand() for the entry. Returns false if it refuses the operation; status
+	 * and error are then set. NULL: the kind needs that call and no more.
 	 */
 	bool (*join)(struct weiri_scope *scope, weir_pending *pending, struct weiri_pending_entry *entry);
 	/*
@@ -207,7 +208,7 @@ static inline struct weiri_pending_entry *weiri_pending_entry_of(const struct we
 	return (struct weiri_pending_entry *)(void *)((char *)(uintptr_t)node - offsetof(struct weiri_pending_entry, node));
 }
 
-/* [relaxed] a look. Returns 1 if it has completed; only its memory may still be on a list. */
+/* [relaxed] a look. Returns true if it has completed; only its memory may still be on a list. */
 static inline bool weiri_pending_over(const weir_pending *pending)
 {
 	return (weiri_load_relaxed(&pending->state) & WEIRI_PENDING_DONE) != 0;
@@ -274,7 +275,9 @@ void weiri_pending_told_later(weir_pending *pending);
 
 /* -- steps of serving, which tests take one at a time ------------------------------------------ */
 
-/* Returns 1 if the caller now has the claim, 0 if it is complete or its claimer attempts again. */
+/*
+ * Returns true if the caller now has the claim, 0 if it is complete or its claimer attempts again.
+ */
 bool weiri_pending_claim(weir_pending *pending);
 /* With the claim: attempts until it is complete (the claim is kept) or waits again (given up). */
 enum weiri_pending_outcome weiri_pending_drive(struct weiri_scope *scope, weir_pending *pending, bool *moved);
@@ -300,8 +303,8 @@ struct weiri_served {
 
 /*
  * In the scope: walks a list in arrival order, claims the operations that wait there and attempts
- * them. Returns 1 if an operation changed an object or completed. The walk stops at an asynchronous
- * operation that it has finished; weiri_served_tell() completes that one.
+ * them. Returns true if an operation changed an object or completed. The walk stops at an
+ * asynchronous operation that it has finished; weiri_served_tell() completes that one.
  */
 bool weiri_pending_serve(struct weiri_scope *scope, struct weiri_list *list, struct weiri_served *served);
 /* Outside of sections: completes the asynchronous operation at which a walk has stopped, if any. */
@@ -318,7 +321,7 @@ WEIRI_SHARED void weiri_pending_pump(struct weiri_record *record, void *object, 
  */
 void weiri_pending_pump_all(struct weiri_record *record, weir_pending *pending);
 /*
- * Returns 1 if an operation other than `own` (may be NULL) stands first on the list, bells left
+ * Returns true if an operation other than `own` (may be NULL) stands first on the list, bells left
  * out. If the thread that removed an entry stalled, the entry of an operation that has ended may
  * still be linked; the call unlinks such entries.
  */

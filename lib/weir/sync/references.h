@@ -18,7 +18,7 @@
 #include "base/assert.h"
 #include "base/atomic.h"
 
-/* Takes one more reference. Returns 0 if the count is 0. Lock-free. */
+/* Takes one more reference. Returns false if the count is 0. Lock-free. */
 static inline bool weiri_references_try_take(_Atomic(size_t) *references)
 {
 	/* [relaxed] an increment orders nothing: the caller acquired the object by other means. */
@@ -32,8 +32,8 @@ static inline bool weiri_references_try_take(_Atomic(size_t) *references)
 }
 
 /*
- * Gives one reference back. Returns 1 if it was the last one; the caller then sees what every other
- * holder did before it gave its own back.
+ * Gives one reference back. Returns true if it was the last one; the caller then sees what every
+ * other holder did before it gave its own back.
  */
 static inline bool weiri_references_give(_Atomic(size_t) *references)
 {

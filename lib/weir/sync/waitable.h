@@ -1,6 +1,6 @@
 /*
- * waitable.h - an object that changes by atomic attempts, and the operations that wait for it: areas,
- * variables.
+ * waitable.h - an object that changes by atomic attempts, and the operations that wait for it:
+ * areas, variables.
  *
  * All operations stand on one list in arrival order. Each may wait for something different, so a
  * thread that has changed the object attempts all of them (pending.h).

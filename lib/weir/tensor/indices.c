@@ -64,7 +64,7 @@ enum weir_status weiri_indices_check(const struct weiri_rows *rows, const weir_t
 	return WEIR_OK;
 }
 
-/* Sets *joined to [indices..., row...]; returns 0 if that has too many dims. */
+/* Sets *joined to [indices..., row...]; returns false if that has too many dims. */
 static bool joined_shape(const struct weiri_rows *rows, const weir_tensor *indices, weir_shape *joined)
 {
 	uint32_t rank = indices->shape.rank + rows->shape.rank;

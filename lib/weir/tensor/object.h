@@ -117,7 +117,7 @@ enum weir_status weiri_tensor_create_over(enum weiri_tensor_kind kind, void *dat
 
 /*
  * Sets *sum to the bytes of the strings of all tensors together (0 if the dtype has none) and
- * returns 1; returns 0 on overflow. All tensors have one dtype.
+ * returns true; returns false on overflow. All tensors have one dtype.
  */
 bool weiri_strings_of_all(weir_tensor *const tensors[], size_t count, size_t *sum);
 

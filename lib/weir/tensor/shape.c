@@ -40,7 +40,7 @@ const char *weir_dtype_name(enum weir_dtype dtype)
 	return is_dtype(dtype) ? dtypes[dtype].name : "unknown";
 }
 
-/* Returns 1 if rank and dims are in range, and then sets *empty to whether a dim is 0. */
+/* Returns true if rank and dims are in range, and then sets *empty to whether a dim is 0. */
 static bool is_known(const weir_shape *shape, bool *empty)
 {
 	*empty = false;

@@ -17,7 +17,7 @@ static bool all_alike(weir_tensor *const tensors[], size_t count)
 	return true;
 }
 
-/* Sets *batch to [count, shape...]; returns 0 if there is no such shape. */
+/* Sets *batch to [count, shape...]; returns false if there is no such shape. */
 static bool batch_shape(const weir_shape *shape, size_t count, weir_shape *batch)
 {
 	batch->dims[0] = (int64_t)count;

@@ -11,7 +11,7 @@
 #include "tensor/object.h"
 
 /*
- * Sets *batch to [count, the largest of each dim]. Returns 0 if the tensors differ in dtype or
+ * Sets *batch to [count, the largest of each dim]. Returns false if the tensors differ in dtype or
  * rank, or there is no such shape.
  */
 static bool padded_shape(weir_tensor *const tensors[], size_t count, weir_shape *batch)

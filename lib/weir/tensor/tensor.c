@@ -170,7 +170,7 @@ weir_tensor *weir_tensor_retain(weir_tensor *tensor)
 	return tensor;
 }
 
-/* Drops one reference; returns 1 if it was the last. */
+/* Drops one reference; returns true if it was the last. */
 static bool let_go(weir_tensor *tensor)
 {
 	/*

@@ -173,7 +173,7 @@ bool weiri_changes_make(const struct weiri_change *const changes[], size_t count
 	return true;
 }
 
-/* Always returns 1: only the caller waits for this value. */
+/* Always returns true: only the caller waits for this value. */
 static bool always(void *context)
 {
 	(void)context;

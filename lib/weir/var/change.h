@@ -36,13 +36,13 @@ void weiri_change_keep(struct weiri_change *change);
 size_t weiri_change_bytes(const struct weiri_change *change);
 void weiri_change_fini(struct weiri_change *change, const weir_allocator *allocator);
 
-/* Returns 1 while a value under construction is still wanted. Called every few microseconds. */
+/* Returns true while a value under construction is still wanted. Called every few microseconds. */
 typedef bool weiri_wanted_fn(void *context);
 
 /*
  * Applies changes that fit, one after the other. `value` gets a copy of `from` with the changes. If
- * `from` is NULL, the contents of `value` are changed. `count` must not be 0. Returns 1, or 0 if
- * the value is no longer wanted; its contents are then undefined.
+ * `from` is NULL, the contents of `value` are changed. `count` must not be 0. Returns true, or
+ * false if the value is no longer wanted; its contents are then undefined.
  */
 bool weiri_changes_make(const struct weiri_change *const changes[], size_t count, const weir_tensor *from,
                         weir_tensor *value, weiri_wanted_fn *wanted, void *context);

@@ -37,7 +37,7 @@
  *       closed
  *   C2  a round is sealed with a value that contains the version's value and each pushed request
  *       once, in the order in which they were pushed, and nothing else
- *   C3  the result of a round is installed only on the round's version, which a stamp identifies.
+ *   C3  the result of a round is installed only on the round's version, which a position tells.
  *       So of all rounds of one version, however many there were, at most one is committed
  *   C4  a round is closed only when its version is no longer the newest, or by the failing owner of
  *       one of its requests
@@ -318,7 +318,7 @@ static WEIRI_UNSEEN void assert_over(const struct weiri_round *round)
 
 static WEIRI_UNSEEN void assert_on(const struct weiri_round *round, const struct weiri_version *base)
 {
-	WEIR_ASSERT2(C3, weiri_peek(&base->stamp) == round->base);
+	WEIR_ASSERT2(C3, base->position == round->base);
 }
 
 /* The caller is one of the result's users. */
@@ -329,7 +329,7 @@ static WEIRI_UNSEEN void assert_used(const struct result *result)
 
 /* -- rounds ------------------------------------------------------------------------------------ */
 
-/* Returns 1 if nothing can be pushed onto the round any more and there will be no result. */
+/* Returns true if nothing can be pushed onto the round any more and there will be no result. */
 static bool is_closed(const struct weiri_round *round)
 {
 	/* [relaxed] before it pushes, a thread reads the word again. */
@@ -337,10 +337,10 @@ static bool is_closed(const struct weiri_round *round)
 }
 
 /*
- * Called in a section. Returns the round for the version with this stamp, or NULL if that is no
+ * Called in a section. Returns the round for the version at this position, or NULL if that is no
  * longer the newest version.
  */
-static struct weiri_round *find_round(struct weiri_scope *scope, struct call *call, uint64_t stamp)
+static struct weiri_round *find_round(struct weiri_scope *scope, struct call *call, uint64_t position)
 {
 	struct weiri_round *round;
 
@@ -348,11 +348,11 @@ static struct weiri_round *find_round(struct weiri_scope *scope, struct call *ca
 		struct weiri_round *mine = call->round;
 
 		weiri_section_read(scope->record, &call->var->round, &round);
-		if (round != NULL && round->base > stamp)
+		if (round != NULL && round->base > position)
 			return NULL;
-		if (round != NULL && round->base == stamp && !is_closed(round))
+		if (round != NULL && round->base == position && !is_closed(round))
 			return round;
-		mine->base = stamp;
+		mine->base = position;
 		/*
 		 * [seq_cst] This unlinks the round that is then retired: I1 of section.h. It also releases
 		 * the fields of the new round to the read above.
@@ -367,7 +367,7 @@ static struct weiri_round *find_round(struct weiri_scope *scope, struct call *ca
 }
 
 /*
- * Reads the word of the round. Returns 1 if `head` was still at the head afterwards. Then the
+ * Reads the word of the round. Returns true if `head` was still at the head afterwards. Then the
  * requests on the round may be accessed.
  */
 static bool look(struct weiri_scope *scope, weir_var *var, const struct weiri_version *head, struct weiri_round *round,
@@ -421,8 +421,8 @@ struct sum {
 enum { AT_ONCE = 16 };
 
 /*
- * Returns 1 if the value is still useful: the round is open, and its version is the newest. Keeps
- * `head` up to date.
+ * Returns true if the value is still useful: the round is open, and its version is the newest.
+ * Keeps `head` up to date.
  */
 static bool is_wanted(void *context)
 {
@@ -433,12 +433,12 @@ static bool is_wanted(void *context)
 		return false;
 	if (weiri_load_relaxed(&sum->call->var->head) != sum->head)
 		sum->base = weiri_write_base(sum->scope, sum->call->var, &sum->head);
-	return weiri_version_resolve(sum->base) == sum->round->base;
+	return sum->base->position == sum->round->base;
 }
 
 /*
- * Applies the requests from position included + 1 up to `last`, at most AT_ONCE of them. Returns 0
- * if the value is no longer wanted.
+ * Applies the requests from position included + 1 up to `last`, at most AT_ONCE of them. Returns
+ * false if the value is no longer wanted.
  */
 static bool include_some(struct sum *sum, const struct request *last)
 {
@@ -475,7 +475,7 @@ static void include(struct sum *sum, const struct request *last)
 		waste(sum);
 }
 
-/* Seals the round with a value that contains all requests up to `last`. Returns 1 on success. */
+/* Seals the round with a value that contains all requests up to `last`. Returns true on success. */
 static bool seal(struct sum *sum, const struct request *last)
 {
 	struct result *result = sum->call->result;
@@ -506,7 +506,7 @@ static bool provide_result(struct weiri_scope *scope, struct call *call, const s
 }
 
 /*
- * Computes until the round is sealed, by this thread or another, or closed. Returns 1 if this
+ * Computes until the round is sealed, by this thread or another, or closed. Returns true if this
  * thread's result sealed it.
  */
 static bool work_on(struct sum *sum)
@@ -517,7 +517,7 @@ static bool work_on(struct sum *sum)
 		uintptr_t word;
 
 		sum->base = weiri_write_base(sum->scope, var, &sum->head);
-		if (weiri_version_resolve(sum->base) != round->base) {
+		if (sum->base->position != round->base) {
 			close_round(round);
 			return false;
 		}
@@ -538,7 +538,7 @@ static bool work_on(struct sum *sum)
 }
 
 /*
- * Computes for this round. Returns 1 if this thread's result sealed it. The caller must then end
+ * Computes for this round. Returns true if this thread's result sealed it. The caller must then end
  * the commit of the result.
  */
 static bool compute(struct weiri_scope *scope, struct call *call, struct weiri_round *round)
@@ -608,7 +608,9 @@ static void wait_for_others(const struct weiri_version *base, struct weiri_round
 		(void)weiri_park_wait(&round->over, 0, weir_deadline_in(others * wait_ns(base->tensor)));
 }
 
-/* Finds the outcome of the call's request on this round. Returns 1 if the request was applied. */
+/*
+ * Finds the outcome of the call's request on this round. Returns true if the request was applied.
+ */
 static bool conclude(struct weiri_scope *scope, struct call *call, struct weiri_round *round, bool is_mine)
 {
 	struct result *result;
@@ -657,7 +659,9 @@ static void retire_request(struct weiri_scope *scope, struct weiri_round *round,
 	weiri_scope_retire(scope, &request->retired); /* C1 */
 }
 
-/* One attempt. Returns 1 if the change was made; 0 if the call has failed or must try again. */
+/*
+ * One attempt. Returns true if the change was made; false if the call has failed or must try again.
+ */
 static bool attempt(struct weiri_scope *scope, struct call *call)
 {
 	struct weiri_version *head, *base = weiri_write_base(scope, call->var, &head);
@@ -669,7 +673,7 @@ static bool attempt(struct weiri_scope *scope, struct call *call)
 	call->status = fit(call, base);
 	if (call->status != WEIR_OK)
 		return false;
-	round = find_round(scope, call, weiri_version_resolve(base));
+	round = find_round(scope, call, base->position);
 	position = round != NULL ? hang(scope, call, head, round) : 0;
 	if (position == 0)
 		return false;

@@ -164,8 +164,8 @@ void weiri_commit_help(struct weiri_scope *scope, struct weiri_commit *commit)
 /* -- the owner's part -------------------------------------------------------------------------- */
 
 /*
- * Ensures that no helper can install the part any more. Returns 1 if the part is or was at the head
- * of its variable. The thread that replaces it there then retires it.
+ * Ensures that no helper can install the part any more. Returns true if the part is or was at the
+ * head of its variable. The thread that replaces it there then retires it.
  */
 static bool pin_aborted_part(struct weiri_scope *scope, const struct weiri_commit_part *part)
 {

@@ -17,8 +17,8 @@
 struct weiri_version *weiri_write_base(struct weiri_scope *scope, weir_var *var, struct weiri_version **head);
 
 /*
- * Replaces `head`, which weiri_write_base() found, by `version`. Returns 1 on success. An aborted
- * head is then retired with the scope; `base` is not retired.
+ * Replaces `head`, which weiri_write_base() found, by `version`. Returns true on success. An
+ * aborted head is then retired with the scope; `base` is not retired.
  */
 bool weiri_write_replace(struct weiri_scope *scope, weir_var *var, struct weiri_version *head,
                          struct weiri_version *base, struct weiri_version *version);
@@ -29,6 +29,7 @@ static inline void weiri_version_set_base(struct weiri_version *version, struct 
 	version->base = base;
 	version->base_birth = base->retired.birth;
 	version->number = base->number + 1;
+	version->position = base->position + 1;
 	version->older = base;
 }
 

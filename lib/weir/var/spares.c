@@ -42,8 +42,8 @@ static void uncount(size_t size)
 }
 
 /*
- * Counts this many more bytes as kept. Returns 1, or 0 if that would be too much; nothing is then
- * counted.
+ * Counts this many more bytes as kept. Returns true, or false if that would be too much; nothing is
+ * then counted.
  */
 static bool count(size_t size)
 {

@@ -96,7 +96,7 @@ static enum weir_status make(void *context, const weir_read *current, weir_tenso
 	                          error);
 }
 
-/* Returns 1 if the value is so large that updates of it are combined. */
+/* Returns true if the value is so large that updates of it are combined. */
 static bool is_large(weir_var *var, const struct weiri_change *change)
 {
 	weir_read read;

@@ -25,11 +25,10 @@
  * Marks (commit.c) are not newer versions: each repeats the number of the version below it, so it
  * completes no wait.
  * Linearization: of a wait, its attempt's read of the head that finds the newer version.
- * Progress: as in sync/pending.h. A writer makes one attempt for each waiter, each one read of the head
- * and at most one system call.
- * Memory: a wait is one allocation of some 500 bytes until it ends; a watch is the same and a
- * descriptor.
- * Checked: stress/model/check_watch.c, tests/test_watch.c, stress/scenario_watch.c.
+ * Progress: as in sync/pending.h. A writer makes one attempt for each waiter, each one read of the
+ * head and at most one system call. Memory: a wait is one allocation of some 500 bytes until it
+ * ends; a watch is the same and a descriptor. Checked: stress/model/check_watch.c,
+ * tests/test_watch.c, stress/scenario_watch.c.
  */
 #include <weir/watch.h>
 
