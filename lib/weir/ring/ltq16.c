@@ -108,9 +108,9 @@ size_t weiri_ltq16_slots_size(size_t capacity)
 
 #else
 
-int weiri_ltq16_available(void)
+bool weiri_ltq16_available(void)
 {
-	return 0;
+	return false;
 }
 
 size_t weiri_ltq16_slots_size(size_t capacity)
@@ -126,7 +126,7 @@ static size_t none(weir_ring *ring, enum weir_status *status)
 	return 0;
 }
 
-static size_t enqueue(weir_ring *ring, const uint64_t values[], size_t count, int admitted, enum weir_status *status)
+static size_t enqueue(weir_ring *ring, const uint64_t values[], size_t count, bool admitted, enum weir_status *status)
 {
 	(void)values, (void)count, (void)admitted;
 	return none(ring, status);
