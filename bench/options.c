@@ -37,6 +37,8 @@ static const char help[] =
 	"  --csv FILE            writes medians and quartiles\n"
 	"  --baseline FILE       compares with an earlier file of --json\n"
 	"  --fail-if-slower 10%  exits with code 4 when a row of Weir is that much worse\n"
+	"scripts/bench_compare FILE lists the rows in which the winner differs from the kept result:\n"
+	"Weir there and the contender in FILE, or the contender there and Weir in FILE.\n"
 	"\n"
 	"Exit codes: 0 success, 1 a contender gave wrong results, 2 a bad command line,\n"
 	"3 something could not be done, 4 slower than the baseline.\n";

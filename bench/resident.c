@@ -65,7 +65,7 @@ static void unmap(void *context, void *memory, size_t size, size_t alignment)
 
 static const weir_allocator maps = {map, unmap, NULL};
 
-/* Returns 0 when there is no such setting. */
+/* Returns 0 if the setting is unknown, or the C library refuses it. */
 static int set(const char *setting)
 {
 	if (strcmp(setting, "default") == 0)

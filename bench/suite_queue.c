@@ -221,7 +221,7 @@ static const char *const explain_queue[][2] = {
 	{"latency at a fixed rate, 1/1",
      "the producer enqueues an item every 50 us; the consumer sleeps in between. The latency is "
      "the time from the intended time of the enqueue until the consumer has the item."},
-	{"cores stolen", "the same beside as many spinning threads as there are processors."},
+	{"cores stolen", "the same beside one spinning thread for each processor."},
 	{NULL, NULL},
 };
 

@@ -457,7 +457,7 @@ static const char *const explain_ring[][2] = {
      "each producer is to enqueue an item every 10 us, whether or not the previous one is inside. "
      "The latency is the time from the intended time until a consumer has the item, so a contender "
      "that falls behind is charged for it (no coordinated omission)."},
-	{"cores stolen", "the same beside as many spinning threads as there are processors."},
+	{"cores stolen", "the same beside one spinning thread for each processor."},
 	{NULL, NULL},
 };
 

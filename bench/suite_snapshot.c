@@ -64,7 +64,7 @@ static void measure(const struct bench_workload *workload, const void *contender
 	snapshot->destroy(s.self);
 	torn = atomic_load_explicit(&s.torn, memory_order_relaxed);
 	if (torn != 0)
-		(void)snprintf(sample->wrong, sizeof(sample->wrong), "%llu snapshots did not belong together",
+		(void)snprintf(sample->wrong, sizeof(sample->wrong), "%llu snapshots were not of one instant",
 		               (unsigned long long)torn);
 	sample->value = (double)atomic_load_explicit(&s.busy_ns, memory_order_relaxed) /
 	                (double)atomic_load_explicit(&s.taken, memory_order_relaxed);
@@ -97,8 +97,8 @@ static void plan(struct bench_plan *plan, const struct bench_options *options)
 }
 
 static const char *const explain[][2] = {
-	{"K variables", "one thread takes snapshots of K variables, checks that they belong together, "
-                    "and releases them. Another thread commits to all of them as fast as it can. "
+	{"K variables", "one thread takes snapshots of K variables, checks that the values of each "
+                    "are of one instant, and releases them. Another thread commits to all of them as fast as it can. "
                     "The figure is nanoseconds per snapshot; commits are counted, too."},
 	{NULL, NULL},
 };

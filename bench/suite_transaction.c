@@ -62,7 +62,7 @@ static void measure(const struct bench_workload *workload, const void *contender
 	both->destroy(s.self);
 	torn = atomic_load_explicit(&s.torn, memory_order_relaxed);
 	if (torn != 0)
-		(void)snprintf(sample->wrong, sizeof(sample->wrong), "%llu snapshots did not belong together",
+		(void)snprintf(sample->wrong, sizeof(sample->wrong), "%llu snapshots were not of one instant",
 		               (unsigned long long)torn);
 	sample->operations = (double)s.commits;
 	sample->value = (double)s.commits * 1e3 / (double)sample->window_ns;
@@ -100,7 +100,7 @@ static const char *const explain[][2] = {
                     "is millions of commits per second."},
 	{"2 variables beside a reader",
      "the same while another thread takes snapshots of both as fast as it can, and checks that "
-     "they belong together. Snapshots are counted, too."},
+     "the values of each are of one instant. Snapshots are counted, too."},
 	{NULL, NULL},
 };
 

@@ -192,14 +192,14 @@ static void plan(struct bench_plan *plan, const struct bench_options *options)
 }
 
 static const char *const explain[][2] = {
-	{"nobody sleeps", "one thread wakes and waits in turn, so that it never sleeps. The figure is "
+	{"nobody sleeps", "one thread wakes itself and then waits, so that it never sleeps. The figure is "
                       "nanoseconds per pair: the cost of a wake when no thread sleeps."},
 	{"ping-pong", "two threads wake each other in turn. The figure is nanoseconds per round, which "
                   "is two wakes and two sleeps."},
 	{"latency of a sleeper",
      "a thread sleeps and is woken every 500 us. The latency is the time from the intended time of "
      "the wake until the thread runs."},
-	{"cores stolen", "the same beside as many spinning threads as there are processors."},
+	{"cores stolen", "the same beside one spinning thread for each processor."},
 	{NULL, NULL},
 };
 

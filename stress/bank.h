@@ -13,10 +13,10 @@
 
 #include "harness.h"
 
-/* There is one bank. Closing it checks the final state, when no thread uses it any longer. */
+/* There is one bank. bank_close() checks the final state; no thread may use the bank any longer. */
 void bank_open(void);
 void bank_close(struct stress_thread *self);
-/* From now on one allocation in a few fails, or none does. */
+/* From now on some allocations fail at random (1), or none does (0). */
 void bank_refuse(int refuses);
 
 /* One operation, drawn at random. */
@@ -25,8 +25,9 @@ void bank_act(struct stress_thread *self);
 void bank_look(const char *who);
 
 /*
- * The allocator that refuses. A value from it; NULL: there was no memory. Whether a call succeeded;
- * if not, its status must say that there was no memory, or be `also`.
+ * bank_allocator() is the allocator that refuses. bank_make() returns a scalar from it, or NULL if
+ * it refused. bank_judge() returns 1 if a call succeeded; the only other statuses allowed are
+ * WEIR_RESOURCE_EXHAUSTED and `also`.
  */
 const weir_allocator *bank_allocator(void);
 weir_tensor *bank_make(int64_t value);

@@ -94,12 +94,12 @@ struct stress_thread {
 	WEIRI_ALIGNED_APART _Atomic(uint64_t) operations;
 	_Atomic(uint64_t) begun; /* operations that it has begun */
 	_Atomic(const char *) doing;
-	/* what the thread may wait on now, and for which of its gifts */
+	/* the object that the thread may wait on now, and for which of its bits */
 	_Atomic(const struct stress_object *) on;
 	_Atomic(uint32_t) needs;
 	_Atomic(int32_t) kernel_id;
 	struct stress_gift gift[STRESS_GIFTS];
-	/* Used by the watchdog: what it saw last, and since when. */
+	/* Used by the watchdog: what it saw last, and when that last changed. */
 	WEIRI_ALIGNED_APART uint64_t seen_operations;
 	uint64_t seen_begun, begun_ns, completed_ns;
 };

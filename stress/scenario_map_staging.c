@@ -2,10 +2,10 @@
  * scenario_map_staging.c - map staging areas: each component of each key is taken once, with its
  * key; and a thread is stopped anywhere in a call.
  *
- * Each round uses a new area of few places. One thread per component puts it under each key, in
+ * Each round uses a new area of small capacity. One thread per component puts it under each key, in
  * order, with deadlines that often pass. One taker takes whole tuples, whichever key is first.
  * Another takes some keys one component at a time, and must find the second component once it has
- * the first. A third thread looks and peeks. Freed memory is poisoned.
+ * the first. A watcher reads the sizes and peeks. Freed memory is poisoned.
  */
 #include "harness.h"
 
@@ -93,13 +93,15 @@ static void produce(struct stress_thread *self, void *context)
 		if (stress_one_in(self, 8))
 			STRESS_CHECK(weir_map_staging_put(now.map, KEYS, (const size_t[]){0, 0}, &tensor, 2, 0, NULL, NULL) ==
 			                 WEIR_INVALID_ARGUMENT,
-			             "a put succeeded that names a component twice");
+			             "a put that names a component twice was not refused");
 		weir_tensor_release(tensor);
 		stress_end(self, 1);
 	}
 }
 
-/* Is refused while another thread has taken a part of the first key. */
+/*
+ * Takes whole tuples. get_any() is refused while another thread has taken a part of the first key.
+ */
 static void take_any(struct stress_thread *self, void *context)
 {
 	(void)context;

@@ -8,7 +8,7 @@
 
 #include "harness.h"
 
-/* The gifts of a queue; a close gives both. */
+/* What a thread can wait for on a queue; a close ends both waits. */
 enum { STRESS_AN_ITEM = 1, STRESS_ROOM = 2 };
 
 struct stress_object stress_queue_object(const char *name, const weir_queue *queue);

@@ -28,8 +28,8 @@ struct watch {
 /* -- what the watchdog looks at ---------------------------------------------------------------- */
 
 /*
- * Notes since when each thread is in its call. The precision is the interval of the looks, so that
- * calls need not read the clock.
+ * Records when the current call of each thread began. The times are only as precise as the interval
+ * between looks, but the calls need not read the clock.
  */
 static uint64_t look_at_threads(uint64_t now)
 {

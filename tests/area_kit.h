@@ -19,7 +19,7 @@ typedef enum weir_status area_call(struct caller *c, weir_tensor **tensor);
 /* A call on the area named "test". */
 struct caller {
 	void *area;
-	char what; /* '+' put; others: of the kind */
+	char what; /* '+' puts; the area_call gives the other letters a meaning */
 	/* The key or index. A call on a map staging area leaves the key of the tuple here. */
 	int64_t key;
 	int32_t value; /* to put, or what came out */
@@ -49,7 +49,7 @@ static inline void start(area_call *call, struct caller *c)
 	cr_assert_eq(pthread_create(&c->thread, NULL, caller_main, c), 0);
 }
 
-/* Begins a call, and returns when it waits as one of `waiting` waiters. */
+/* Begins a call, and returns when `waiting` operations wait in the area. */
 static inline void begin(area_call *call, struct caller *c, size_t waiting)
 {
 	c->deadline_ns = c->deadline_ns != 0 ? c->deadline_ns : WEIR_NO_DEADLINE;
@@ -64,8 +64,8 @@ static inline enum weir_status join(struct caller *c)
 }
 
 /*
- * `late` has a deadline, and `cancelled` gets a token, which remains owned by the caller. Each call
- * ends for that reason, with the given words.
+ * `late` has a deadline. `cancelled` gets a token, which the test releases. Each call ends for its
+ * reason, with the given message.
  */
 static inline void expect_waits_end(area_call *call, struct caller *late, const char *late_says,
                                     struct caller *cancelled, const char *cancelled_says)

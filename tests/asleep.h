@@ -1,5 +1,6 @@
 /*
- * asleep.h - whether a thread of this process sleeps: then it waits for another one, and does nothing behind a test's back.
+ * asleep.h - tells whether a thread of this process sleeps. A thread that sleeps changes nothing
+ * until another thread wakes it.
  */
 #ifndef ASLEEP_H
 #define ASLEEP_H
@@ -9,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* number: the kernel's, of gettid(). 0 also when the thread has ended. */
+/* `number` is what gettid() returns on that thread. Returns 0 also if the thread has ended. */
 static inline int thread_is_asleep(int number)
 {
 	char path[64], text[128] = "";

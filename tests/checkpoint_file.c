@@ -20,7 +20,7 @@ static const struct {
 	{"mask", WEIR_BOOL, {1, {COLUMNS}}},
 };
 
-/* Element i is i / 4, -3, or whether i is odd. */
+/* Element i is i / 4 in part 0, -3 in part 1, and whether i is odd in part 2. */
 static void fill(size_t part, void *data, int64_t elements)
 {
 	for (int64_t i = 0; i < elements; i++) {

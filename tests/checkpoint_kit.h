@@ -1,5 +1,5 @@
 /*
- * checkpoint_kit.h - a folder for one test, with a checkpoint in it.
+ * checkpoint_kit.h - a folder for the checkpoint of one test, and variables to save.
  */
 #ifndef CHECKPOINT_KIT_H
 #define CHECKPOINT_KIT_H
@@ -98,7 +98,7 @@ static inline void destroy_all(weir_var *const vars[VARS])
 		weir_var_destroy(vars[i], NULL);
 }
 
-/* Returns the number that all tensors of a file have. */
+/* Restores the file, and returns the number that all its tensors hold. */
 static inline int64_t number_in_file(const struct folder *folder)
 {
 	static const char *const names[VARS] = {"0", "1", "2", "3", "4"};

@@ -1,6 +1,6 @@
 /*
- * conformance_kit.h - shared by the tests of rows: the kinds of tensor queues, items that are
- * numbers, and calls on threads.
+ * conformance_kit.h - shared by the tests of conformance rows: the kinds of tensor queues, items
+ * that are numbers, and calls on threads.
  *
  * A row of one kind often holds for another kind too. conformance_queue.h has each of these
  * behaviours once, for any kind.
@@ -58,7 +58,7 @@ struct taken {
 	size_t count;
 };
 
-/* Adds the elements of a tensor and releases it. Asserts nothing, so any thread may call it. */
+/* Appends the elements of a tensor, and releases it. Asserts nothing, so any thread may call it. */
 static inline void note_taken(struct taken *taken, weir_tensor *tensor)
 {
 	for (int64_t i = 0; i < weir_tensor_element_count(tensor) && taken->count < KIT_MOST_TAKEN; i++)
@@ -138,10 +138,7 @@ static inline void close_queue(weir_tensor_queue *queue)
 	cr_assert_eq(weir_tensor_queue_close(queue, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
 }
 
-/*
- * A dequeue of the closed queue is refused. The message says how many were asked for and how many
- * there were.
- */
+/* A dequeue of the closed queue is refused, and the message says that the queue is closed. */
 static inline void expect_exhausted(weir_tensor_queue *queue)
 {
 	weir_tensor *got = NULL;

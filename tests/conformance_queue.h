@@ -54,9 +54,7 @@ static inline void three_come_out(const struct kind *kind)
 	end_queue(queue);
 }
 
-/*
- * A vector of shape [3] goes in. A vector of another shape does not, neither singly nor as a row.
- */
+/* An item of shape [3] goes in, singly or as a row. A tensor of another shape is refused. */
 static inline void shape_is_checked(const struct kind *kind)
 {
 	weir_shape shape = vector_shape(3);
@@ -196,7 +194,7 @@ static inline void no_rows_leave_nothing(const struct kind *kind)
 	end_queue(queue);
 }
 
-/* A tensor without rows has a dtype too. */
+/* A tensor without rows still has a dtype, which is checked. */
 static inline void no_rows_of_another_dtype_are_refused(const struct kind *kind)
 {
 	weir_tensor_queue *queue = pairs_queue(kind, 10);
@@ -483,7 +481,7 @@ static inline void rows_beyond_the_capacity_wait_for_room(const struct kind *kin
 	end_queue(queue);
 }
 
-/* One enqueue_many serves a batch that waits on an open queue. */
+/* A batch that waits on an open queue is complete only with the fourth item. */
 static inline void a_blocked_batch_is_served(const struct kind *kind, enum call_kind how)
 {
 	weir_tensor_queue *queue = numbers_queue(kind, 10);
@@ -491,7 +489,7 @@ static inline void a_blocked_batch_is_served(const struct kind *kind, enum call_
 
 	begin_blocked(&taker, how, queue, 0, 4, 1);
 	put_rows(queue, 10, 3);
-	cr_expect_not(errand_has_ended(&taker), "an open queue gives all four");
+	cr_expect_not(errand_has_ended(&taker), "a batch from an open queue has all four");
 	await(idle_in(queue->queue) == 1);
 	put_rows(queue, 13, 1);
 	end_errand(&taker, WEIR_OK);
@@ -499,7 +497,7 @@ static inline void a_blocked_batch_is_served(const struct kind *kind, enum call_
 	end_queue(queue);
 }
 
-/* The item of the call that waited lands behind the items inside. */
+/* The item of an enqueue that waits goes in when a dequeue has made room. */
 static inline void a_blocked_enqueue_gets_the_room_of_a_dequeue(const struct kind *kind)
 {
 	weir_tensor_queue *queue = numbers_queue(kind, 4);
@@ -509,7 +507,7 @@ static inline void a_blocked_enqueue_gets_the_room_of_a_dequeue(const struct kin
 	put_rows(queue, 10, 4);
 	begin_blocked(&putter, ENQUEUE, queue, 14, 0, 1);
 	take(queue, &taken);
-	cr_expect_lt(taken.values[0], 14, "the item that waited must not come out first");
+	cr_expect_lt(taken.values[0], 14, "an item that was not inside came out first");
 	end_errand(&putter, WEIR_OK);
 	for (int i = 0; i < 4; i++)
 		take(queue, &taken);
@@ -620,7 +618,7 @@ static inline void up_to_gets_the_remainder(const struct kind *kind)
 	end_queue(queue);
 }
 
-/* The next dequeue gets the items that a failed batch had taken. */
+/* The next dequeue gets the item that a failed batch had collected. */
 static inline void a_failed_batch_gives_back(const struct kind *kind)
 {
 	weir_tensor_queue *queue = numbers_queue(kind, 4);
@@ -641,8 +639,8 @@ static inline void a_failed_batch_gives_back(const struct kind *kind)
 }
 
 /*
- * A batch of rows larger than the capacity goes through the queue while batches take them. What is
- * left comes out at the end.
+ * More rows than the capacity pass through the queue while a batch takes them. The row that is left
+ * comes out at the end.
  */
 static inline void rows_larger_than_the_capacity_meet_batches(const struct kind *kind)
 {
@@ -708,7 +706,7 @@ static inline void what_waited_before_the_close_goes_in(const struct kind *kind,
 
 /* -- many threads ------------------------------------------------------------------------------ */
 
-/* Joins the threads and adds up what each of them took. */
+/* Joins the threads, and appends what each of them took to *taken. */
 static inline void end_all(struct errand errands[], size_t count, struct taken *taken)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -718,7 +716,7 @@ static inline void end_all(struct errand errands[], size_t count, struct taken *
 	}
 }
 
-/* Each thread enqueues `rows` rows (1: by enqueue). */
+/* Each thread enqueues `rows` rows in one batch, or one item if `rows` is 1. */
 static inline void threads_put(const struct kind *kind, int64_t rows)
 {
 	weir_tensor_queue *queue = numbers_queue(kind, KIT_THREADS * (size_t)rows);
@@ -737,7 +735,7 @@ static inline void threads_put(const struct kind *kind, int64_t rows)
 	end_queue(queue);
 }
 
-/* The threads take `sizes` items each, one by one or in batches, and partition the items inside. */
+/* Thread i takes sizes[i] items in one call. Together the threads take each item once. */
 static inline void threads_take(const struct kind *kind, enum call_kind how, const int64_t sizes[KIT_THREADS])
 {
 	struct errand *takers = calloc(KIT_THREADS, sizeof(*takers));
@@ -774,8 +772,8 @@ static inline void threads_take_equal_parts(const struct kind *kind, enum call_k
 }
 
 /*
- * Enqueues of one item and of batches of 0 to 20 rows pass through ten places. The items come out
- * in the order in which they went in.
+ * Enqueues of one item and of batches of 0 to 20 rows pass through a queue of capacity 10. The
+ * items come out in the order in which they went in.
  */
 static inline void mixed_enqueues_keep_their_order(const struct kind *kind)
 {

@@ -66,7 +66,7 @@ static inline char *part_of(const char *text, const char *name)
 	begin = strstr(text, start);
 	if (begin == NULL)
 		return strdup("");
-	cr_assert_null(strstr(begin + 1, start), "it is there twice:\n%s", text);
+	cr_assert_null(strstr(begin + 1, start), "the dump shows it twice:\n%s", text);
 	while (begin != text && begin[-1] != '\n')
 		begin--;
 	end = strchr(begin, '\n') + 1;
@@ -90,7 +90,7 @@ static inline size_t waiters_dumped(const char *name)
 	const char *rest = strstr(part, "\n  and others, of ");
 	size_t count = 0;
 
-	/* A dump shows some operations of many, and says how many more there are. */
+	/* If many operations wait, a dump shows only some of them, and says how many there are. */
 	if (rest == NULL || sscanf(rest, " and others, of %zu", &count) != 1) {
 		for (const char *at = part; (at = strstr(at, "\n  waits")) != NULL; at++)
 			count++;
@@ -99,13 +99,13 @@ static inline size_t waiters_dumped(const char *name)
 	return count;
 }
 
-/* Each pattern stands for one line. */
+/* Expects a line for each pattern. */
 static inline void expect_lines(const char *name, const char *const patterns[], size_t count)
 {
 	char *part = part_dumped(name);
 
 	for (size_t i = 0; i < count; i++)
-		cr_expect(matches(part, patterns[i]), "no line is %s:\n%s", patterns[i], part);
+		cr_expect(matches(part, patterns[i]), "no line matches %s:\n%s", patterns[i], part);
 	free(part);
 }
 
@@ -118,7 +118,7 @@ static inline void expect_no_line(const char *name, const char *pattern)
 {
 	char *part = part_dumped(name);
 
-	cr_expect_not(matches(part, pattern), "a line is %s:\n%s", pattern, part);
+	cr_expect_not(matches(part, pattern), "a line matches %s:\n%s", pattern, part);
 	free(part);
 }
 

@@ -14,8 +14,8 @@
 enum { THREADS = 4, EACH = 20000 };
 
 /*
- * Each of THREADS threads gets its number. It puts 0 .. EACH - 1, takes as many values, whichever
- * thread put them, and adds those to *sum.
+ * Each of THREADS threads gets its number. It puts 0 .. EACH - 1, takes as many values that any
+ * threads put, and adds those to *sum.
  */
 static inline void expect_exchanged(void *(*put_and_take)(void *number), _Atomic(uint64_t) *sum)
 {

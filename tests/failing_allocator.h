@@ -1,8 +1,8 @@
 /*
  * failing_allocator.h - an allocator that fails when told to, and checks what is released.
  *
- * One test with it shows that a call survives each of its allocations failing and leaks nothing on
- * the way:
+ * One test with it shows that a call survives the failure of each of its allocations and leaks
+ * nothing:
  *
  *     static enum weir_status make_a_ring(const weir_allocator *allocator, void *context)
  *     {
@@ -28,8 +28,8 @@
  * bytes, and an alignment that is not a power of two >= sizeof(void *). Fresh memory is filled with
  * 0xa5 and released memory with 0xdd, so that a read of either shows. Blocks are allocated one by
  * one, so that ASan and LSan see everything that they would see without it. Any number of threads
- * may use it. Its counters are relaxed, so that it hides no race from a race detector. Look at the
- * verdict when these threads have ended.
+ * may use it. Its counters are relaxed, so that it hides no race from a race detector. Read the
+ * verdict after these threads have ended.
  */
 #ifndef FAILING_ALLOCATOR_H
 #define FAILING_ALLOCATOR_H
@@ -46,8 +46,8 @@
 #include "base/atomic.h"
 
 /*
- * Zero is the start: nothing fails. Set the first two fields before use; the other fields are
- * counters.
+ * A struct of zeros is ready for use, and then no allocation fails. Set the first two fields before
+ * use; the other fields are counters.
  */
 struct failing_allocator {
 	size_t fail_at;    /* the number of the first allocation that fails, from 1; 0: none */
@@ -199,10 +199,9 @@ typedef enum weir_status failing_scenario(const weir_allocator *allocator, void 
 
 /*
  * Runs `scenario` without a failure, then with its first allocation failing, its second, and so on
- * to the last. Each failure must end in WEIR_RESOURCE_EXHAUSTED, and the undisturbed run in
- * WEIR_OK. All of them must be balanced. Otherwise the test fails here and names the allocation.
- * Returns how many allocations the undisturbed run made. The scenario must allocate the same every
- * time.
+ * to the last. The first run must end in WEIR_OK, and each other run in WEIR_RESOURCE_EXHAUSTED.
+ * All runs must be balanced. Otherwise the test fails here and names the allocation. Returns how
+ * many allocations the first run made. The scenario must make the same allocations in each run.
  */
 static inline size_t fail_each_allocation(failing_scenario *scenario, void *context)
 {

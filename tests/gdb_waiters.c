@@ -1,5 +1,5 @@
 /*
- * gdb_waiters.c - a program for scripts/check_gdb to look into: threads and asynchronous operations
+ * gdb_waiters.c - the program that scripts/check_gdb inspects: threads and asynchronous operations
  * that wait in queues.
  *
  * It prints "ready" when all of them wait, and ends when its standard input ends.
@@ -63,7 +63,7 @@ static int begin(const char *name, void *(*body)(void *context))
 	return pthread_create(&thread, NULL, body, NULL) == 0 && pthread_setname_np(thread, name) == 0;
 }
 
-/* Counts the operations on the lists that no thread works on any more. */
+/* Counts the operations on the lists that no thread has claimed. Each of them really waits. */
 static size_t idle(void)
 {
 	size_t count = 0;

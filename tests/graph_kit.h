@@ -101,7 +101,7 @@ static inline void kit_end(weir_session *session, weir_graph *graph)
 	cr_assert_eq(weir_graph_destroy(graph, &error), WEIR_OK, "%s", error.message);
 }
 
-/* A constant that takes over the tensor. */
+/* Adds a constant, and takes over the caller's reference to the tensor. */
 static inline weir_output kit_constant(weir_graph *graph, weir_tensor *value)
 {
 	weir_output out;

@@ -2,10 +2,10 @@
  * history_kit.h - random histories for the tests of the checkers. A sequential run makes a history,
  * which is then stretched in time and perhaps spoilt.
  *
- * A history is a run of a sequential model. Operation i takes effect at time 10 * i, and its call
- * and its return lie around that time. Such a history is linearizable by construction. To spoil a
- * history, an answer is changed or an operation is moved. The general checker decides whether the
- * result is still linearizable.
+ * A history is a run of a sequential model. Its operations take effect KIT_STEP apart, and the call
+ * and the return of each lie around that time. Such a history is linearizable by construction. To
+ * spoil a history, a test changes an answer or moves an operation. The general checker decides
+ * whether the result is still linearizable.
  */
 #ifndef TESTS_HISTORY_KIT_H
 #define TESTS_HISTORY_KIT_H
@@ -32,8 +32,8 @@ static inline uint64_t kit_below(struct kit_dice *dice, uint64_t n)
 }
 
 /*
- * The operation lies around 10 * (place + 1), as far as `stretch` allows on each side. Now and then
- * it is not stretched at all.
+ * The call and the return of the operation each lie less than `stretch` from the time at which it
+ * takes effect. That time has 10 * stretch added, so that no time is below 0.
  */
 static inline void kit_stretch(struct kit_dice *dice, struct history_op *op, size_t place, uint64_t stretch)
 {

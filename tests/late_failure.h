@@ -1,6 +1,6 @@
 /*
- * late_failure.h - memory that fails only during the call under test, and not while the objects
- * around the call are made.
+ * late_failure.h - memory that fails only during the call under test, and not while the test makes
+ * the objects around the call.
  *
  *     static enum weir_status take(const weir_allocator *failing, void *context)
  *     {
@@ -25,8 +25,8 @@
 #include "failing_allocator.h"
 
 struct late_failure {
-	struct failing_allocator surroundings; /* it never fails */
-	const weir_allocator *under_test;      /* if it is not NULL, it is asked instead */
+	struct failing_allocator surroundings; /* never fails */
+	const weir_allocator *under_test;      /* NULL, or asked instead */
 };
 
 static inline void *late_failure_allocate(void *context, size_t size, size_t alignment)
@@ -53,7 +53,7 @@ static inline weir_allocator late_failure_hooks(struct late_failure *late)
 	return (weir_allocator){late_failure_allocate, late_failure_release, late};
 }
 
-/* Everything that was allocated around the call has been released. */
+/* Expects that everything that was allocated around the call has been released. */
 static inline void late_failure_end(struct late_failure *late)
 {
 	cr_assert_str_eq(failing_allocator_verdict(&late->surroundings), "balanced", "around the call: %s",

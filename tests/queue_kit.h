@@ -24,7 +24,7 @@
 
 enum { KIT_MOST_ITEMS = 16 };
 
-/* A deadline longer than any state takes to come about, however slow the build is. */
+/* A deadline later than any state that a test waits for, however slow the build is. */
 static inline uint64_t in_good_time(void)
 {
 	return weir_deadline_in(UINT64_C(100000000000));
@@ -36,7 +36,7 @@ static inline uint64_t in_good_time(void)
 		uint64_t await_until_ = in_good_time(); \
 \
 		while (!(condition)) { \
-			cr_assert(weir_now_ns() < await_until_, "in vain: %s", #condition); \
+			cr_assert(weir_now_ns() < await_until_, "waited in vain for: %s", #condition); \
 			(void)sched_yield(); \
 		} \
 	} while (0)
@@ -116,7 +116,7 @@ static inline void expect_numbers(void *const items[], size_t first, size_t coun
 		cr_assert_eq(number_of(items[i]), first + i, "place %zu holds %zu", i, number_of(items[i]));
 }
 
-/* Counts the operations on the list that no thread works on. Each of them really waits. */
+/* Counts the operations on the list that no thread has claimed. Each of them really waits. */
 static inline size_t idle_on(struct weiri_list *list)
 {
 	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
@@ -147,14 +147,14 @@ struct call {
 	weir_queue *queue;
 	size_t count; /* for the kinds that have a count */
 	void *items[KIT_MOST_ITEMS];
-	uint64_t deadline_ns; /* 0: no deadline that matters */
+	uint64_t deadline_ns; /* 0: in_good_time() */
 	weir_cancel *token;
 	/* The outcome. */
 	enum weir_status status;
 	size_t done;
 	weir_error error;
 	_Atomic(int) ended;
-	_Atomic(int) number_of_thread; /* the number that Linux gave it */
+	_Atomic(int) number_of_thread; /* what gettid() returned on it */
 	pthread_t thread;
 };
 
@@ -201,15 +201,15 @@ static inline int has_ended(struct call *call)
 }
 
 /*
- * Returns 1 if the thread of the call sleeps. Before it sleeps it also serves other waiting
- * operations. A test that looks at the order of service must not let that happen unnoticed.
+ * Returns 1 if the thread of the call sleeps. Before it sleeps it may serve other operations, so a
+ * test of the order of service waits until it sleeps.
  */
 static inline int is_asleep(struct call *call)
 {
 	return thread_is_asleep(weiri_load_relaxed(&call->number_of_thread));
 }
 
-/* Begins a call, and returns when it is the waiter number `waiting` of its queue. */
+/* Begins a call, and returns when its thread sleeps and `waiting` operations wait in the queue. */
 static inline void begin_waiting_call(struct call *call, size_t waiting)
 {
 	begin_call(call);

@@ -23,13 +23,13 @@ enum { LARGE = 256 << 10 };
 struct thing {
 	struct weiri_retired retired;
 	_Atomic(uint32_t) *freed;
-	/* What its reclaim function also does. */
+	/* Its reclaim function also calls this, if it is not NULL. */
 	void (*also)(void);
 };
 
 /*
- * The number of reclaim functions that this thread is inside of. If another thread began a
- * collection inside of one, they would nest without a bound.
+ * The number of reclaim functions that this thread is inside of. If a reclaim function could begin
+ * a collection, they would nest without a bound.
  */
 static _Thread_local int nested;
 

@@ -26,7 +26,7 @@ static inline weir_tensor *indices_of(const int64_t *values, int64_t count)
 	return tensor_of(WEIR_I64, (weir_shape){1, {count}}, values);
 }
 
-/* The plain arithmetic, to compare with. */
+/* Plain arithmetic, with which the tests compare. */
 static inline double combined(enum weir_scatter how, double x, double y)
 {
 	switch (how) {

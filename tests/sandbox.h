@@ -1,6 +1,6 @@
 /*
- * sandbox.h - makes Linux answer a system call of this process as the test wants from now on, as a
- * sandbox would.
+ * sandbox.h - makes Linux answer a system call of this process as the test wants, from now on, as
+ * a sandbox would.
  *
  * This cannot be undone, so tests do it in the child of a fork.
  */
@@ -18,7 +18,7 @@
 
 enum { SANDBOX_HELD = 0, SANDBOX_NOT_HERE = 77, SANDBOX_SECONDS = 300 };
 
-/* Returns 0 if this Linux, or the sandbox around this process, has no filters. */
+/* Returns 0 if this Linux, or the sandbox around this process, allows no filters. */
 static inline int sandbox_enter(struct sock_filter code[], size_t length)
 {
 	struct sock_fprog program = {.len = (unsigned short)length, .filter = code};
@@ -59,8 +59,8 @@ static inline int sandbox_makes_nothing_of(unsigned call, int file)
 }
 
 /*
- * Runs `body` in a child. `body` returns SANDBOX_HELD, SANDBOX_NOT_HERE, or the line of what
- * failed, below 256.
+ * Runs `body` in a child. `body` returns SANDBOX_HELD, SANDBOX_NOT_HERE, or the number of the step
+ * that failed, below 256.
  */
 static inline void in_a_sandbox(int (*body)(void))
 {
@@ -75,7 +75,7 @@ static inline void in_a_sandbox(int (*body)(void))
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_assert(WIFEXITED(status), "the child ended with status %d", status);
 	if (WEXITSTATUS(status) == SANDBOX_NOT_HERE)
-		cr_skip("the call cannot be refused here, or is already");
+		cr_skip("the call cannot be refused here, or is refused already");
 	cr_expect_eq(WEXITSTATUS(status), SANDBOX_HELD, "step %d failed", WEXITSTATUS(status));
 }
 

@@ -16,9 +16,9 @@
  *     }
  *     stepped_finish(&call);
  *
- * Instructions outside of the test program, as those of libc, run but are not counted, so that no
- * call stands still with a lock of malloc. The call stands still in a signal handler. `in_handler`,
- * if any, does there what a signal handler may do.
+ * Instructions outside of the test program, such as those of libc, run but are not counted, so that
+ * no call stands still while it holds a lock of malloc. The call stands still in a signal handler.
+ * `in_handler`, if any, does there what a signal handler may do.
  *
  * This works only on x86-64. It does not work under ThreadSanitizer, which delays signals, under
  * MemorySanitizer, which does not know the stack of a foreign function, or under valgrind. So tests
@@ -83,7 +83,7 @@ struct stepped {
 static const uint64_t stepped_patience_ns = UINT64_C(100000000000);
 static _Thread_local struct stepped *stepped_mine;
 
-/* The bounds of the program's own instructions, by the linker. */
+/* The bounds of the program's own instructions. The linker defines them. */
 extern const char __executable_start, etext;
 
 static inline void stepped_or_skip(void)
@@ -96,9 +96,10 @@ static inline void stepped_or_skip(void)
 }
 
 /*
- * The distance from one trial to the next, so that a test takes a second. `cost` is relative to the
- * shortest kind of trial, which has 1. With WEIR_STEPPED_STRIDE=1 in the environment every
- * instruction is tried; do that when you change what is tested.
+ * The number of instructions from one trial to the next, so that a test takes about a second.
+ * `cost` compares the length of a trial with the shortest kind, whose cost is 1. With
+ * WEIR_STEPPED_STRIDE=1 in the environment a test tries every instruction; do that when you change
+ * what is tested.
  */
 static inline size_t stepped_stride(size_t cost)
 {
@@ -115,7 +116,8 @@ static inline void stepped_set_state(struct stepped *stepped, uint32_t state)
 }
 
 /*
- * Waits until the state differs from `state`. Returns the new state, or `state` if patience ended.
+ * Waits until the state differs from `state`. Returns the new state, or `state` if the patience ran
+ * out.
  */
 static inline uint32_t stepped_await(struct stepped *stepped, uint32_t state)
 {
@@ -137,7 +139,7 @@ static inline void stepped_stand_still(struct stepped *stepped)
 }
 
 #if defined(__x86_64__) && defined(__linux__)
-/* Foreign functions return here while they are not stepped through. */
+/* A foreign function that runs at full speed returns here. */
 void stepped_returned(void);
 __asm__(".pushsection .text\n.local stepped_returned\nstepped_returned: int3\n.popsection");
 
@@ -148,7 +150,8 @@ static inline int stepped_is_ours(uintptr_t address)
 
 /*
  * After a step into a function of another object, the function runs at full speed and returns to a
- * trap. If the return address is not ours, as in the dynamic linker, its steps are made instead.
+ * trap. If the return address is not ours, as in the dynamic linker, the function is stepped
+ * through instead.
  */
 static inline int stepped_skip_foreign(struct stepped *stepped, greg_t *registers)
 {

@@ -26,10 +26,7 @@ static inline weir_shape matrix_shape(int64_t rows, int64_t columns)
 
 /* -- tensors ----------------------------------------------------------------------------------- */
 
-/*
- * The number of living tensors of numbers_of(). Their memory is foreign, so that its release is
- * seen.
- */
+/* The number of living tensors of numbers_of(). They wrap memory, whose release is counted. */
 static _Atomic(int64_t) living_tensors;
 
 static inline void numbers_released(void *context, void *data)

@@ -79,16 +79,13 @@ Test(asymmetric, setup_twice_changes_nothing)
 	cr_expect_eq(weiri_load_relaxed(&weiri_fence_asymmetric), first);
 }
 
-/*
- * After the heavy side was refused once, it uses plain fences from then on, and the light side must
- * too.
- */
+/* If Linux refuses membarrier at the setup, both sides use plain fences from then on. */
 static int refused_from_the_start(void)
 {
 	if (!refuse_membarrier())
 		return SANDBOX_NOT_HERE;
 	/*
-	 * The fork handler would do this, but it is not installed, because this process has not used
+	 * The fork handler would call this, but it is not installed, because this process has not used
 	 * Weir.
 	 */
 	weiri_fence_after_fork();

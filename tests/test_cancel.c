@@ -320,7 +320,7 @@ static void begin_stopped_fire(struct crowd *crowd, int waits)
 			WEIR_OK);
 	cr_assert_eq(pthread_create(&crowd->thread, NULL, fire_the_crowd, crowd), 0);
 	while (weiri_load_acquire(&crowd->begun) == 0) {
-		cr_assert(weir_now_ns() < until, "nothing was fired");
+		cr_assert(weir_now_ns() < until, "no hook has begun");
 		(void)sched_yield();
 	}
 }
@@ -376,8 +376,8 @@ Test(cancel, hooks_of_users_run_on_threads_that_fire_only)
 }
 
 /*
- * A fire stands before one of its instructions while another thread fires. All hooks have run but
- * the one that the first fire runs.
+ * A fire stands before one of its instructions while another thread fires. When the second fire
+ * returns, all hooks have run except at most one, which the first fire runs.
  */
 struct stepped_fire {
 	weir_cancel *token;
@@ -475,8 +475,8 @@ Test(cancel, a_hook_may_give_back_the_last_reference)
 	weir_cancel_hook *hook;
 
 	/*
-	 * These hooks run after it or before it. Each removes itself, so that nothing else holds the
-	 * token.
+	 * Hooks are put on before and after the one that gives the reference back. Each takes itself
+	 * off, so that nothing else holds the token.
 	 */
 	cr_assert_eq(weir_cancel_on(token, take_off_inside, &seen[0], &seen[0].hook), WEIR_OK);
 	cr_assert_eq(weir_cancel_on(token, give_back_token, token, &hook), WEIR_OK);
@@ -631,7 +631,7 @@ Test(cancel, a_hook_that_is_put_on_while_the_token_fires_runs_once)
 	}
 }
 
-/* Another thread adds a late hook, which runs at once. */
+/* Puts a hook on while the token is fired, and returns when the hook has run. */
 static void *put_one_on(void *argument)
 {
 	struct race *race = argument;
@@ -754,7 +754,10 @@ static void *fire_as_a_rival(void *argument)
 	return NULL;
 }
 
-/* There are more rivals than places for messages. The cause is still that of the fire that won. */
+/*
+ * There are more rivals than places for messages. The cause still has the code of the fire that
+ * won, and its message or, without a place, a standard one.
+ */
 Test(cancel, of_many_fires_the_cause_is_the_winners)
 {
 	uint64_t until = a_while();

@@ -22,7 +22,7 @@
 
 enum { CROWD = 10, LARGE = 1 << 20 };
 
-/* A thread may leave behind what it allocates from here on when it ends; see docs/embedding.md. */
+/* What the thread allocates from here on may leak when the thread ends; see docs/embedding.md. */
 static void leave_things_behind(void)
 {
 #if defined(__SANITIZE_ADDRESS__)
@@ -36,7 +36,7 @@ static void release_large(void *context, void *data)
 	free(data);
 }
 
-/* A value so large that writers soon have to wait for memory, if the replaced values are kept. */
+/* A value so large that writers soon have to wait for memory, if replaced values are not freed. */
 static weir_tensor *large_value(void)
 {
 	weir_shape shape = {.rank = 1, .dims = {LARGE}};
@@ -78,7 +78,7 @@ static void *read_once(void *var)
 	return NULL;
 }
 
-/* The next owners of the records read, and then one of them writes many times the budget. */
+/* New threads adopt the records and read, while this thread writes several times the budget. */
 static void expect_many_writes(void)
 {
 	uint64_t budget = weir_reclaim_budget();
@@ -393,7 +393,7 @@ Test(cancellation, a_dump_is_no_point)
 	weir_queue_announcement *announcement = NULL;
 
 	cr_assert_geq(files.fd, 0);
-	/* So that the name of a thread is read. */
+	/* The announcement makes the dump read the name of a thread. */
 	cr_assert_eq(weir_queue_announce(queue, WEIR_QUEUE_PRODUCER, "a test", &announcement, NULL), WEIR_OK);
 	expect_no_point_in(dump_to, &files);
 	cr_expect_eq(files.status, WEIR_OK);
@@ -507,7 +507,7 @@ static void expect_nothing_retired(void)
 
 	cr_assert_eq(weir_reclaim_flush(in_good_time()), WEIR_OK, "a collection is not over");
 	cr_assert_eq(weir_reclaim_get_stats(&stats), WEIR_OK);
-	cr_expect_eq(stats.retired_bytes, 0, "lost bytes do not count");
+	cr_expect_eq(stats.retired_bytes, 0, "retired bytes are left");
 }
 
 static void end_in_collections(uint64_t limit)

@@ -1,6 +1,6 @@
 /*
- * test_checkpoint.c - variables saved to a file and restored from it: the saved values come back as
- * of one instant, or the file is refused.
+ * test_checkpoint.c - variables saved to a file and restored from it: a save is of one instant, and
+ * so is a restore, unless the file is refused.
  */
 #include <criterion/criterion.h>
 
@@ -69,8 +69,8 @@ Test(checkpoint, every_dtype_comes_back_as_it_was)
 }
 
 /*
- * A read is of at least one byte. A tensor without bytes, at the end of the data, is not read at
- * all.
+ * Each read asks for at least one byte. So a tensor without bytes at the end of the data must not
+ * be read at all.
  */
 Test(checkpoint, tensors_of_one_byte_and_of_none_come_back)
 {
@@ -106,8 +106,8 @@ Test(checkpoint, tensors_of_one_byte_and_of_none_come_back)
 }
 
 /*
- * This checks the bytes, because our own reader might share a mistake: little-endian, the largest
- * elements first, the data at a multiple of 64.
+ * This checks the bytes, because our reader might share a mistake of our writer: little-endian, the
+ * largest elements first, the data at a multiple of 64.
  */
 Test(checkpoint, the_file_is_what_the_format_says)
 {
@@ -264,7 +264,10 @@ Test(checkpoint, a_refused_file_is_closed)
 
 enum { LONG = 4096 };
 
-/* The file is cut when the memory for its tensor is allocated, after the first of its bytes. */
+/*
+ * Cuts the file when the memory for its tensor is allocated. Only the first bytes of the tensor are
+ * left.
+ */
 static void *cut_and_allocate(void *context, size_t size, size_t alignment)
 {
 	const struct folder *folder = context;
@@ -300,7 +303,7 @@ Test(checkpoint, a_file_that_becomes_shorter_while_it_is_read_is_refused)
 	expect_nothing_left();
 }
 
-/* Runs in a child, in which the disk can no longer be read. */
+/* Runs in a child, in which pread() fails. */
 static int restore_without_a_disk(void)
 {
 	static struct folder folder;
@@ -378,7 +381,7 @@ static void expect_names(const weir_error *error, const struct folder *folder, c
 	          error->message);
 }
 
-/* Before the file is looked at: there is none. */
+/* The call is refused before it opens the file: there is none. */
 Test(checkpoint, a_restore_that_makes_no_sense_is_refused)
 {
 	struct folder folder = make_folder();
@@ -553,12 +556,12 @@ Test(checkpoint, a_header_of_many_tensors_takes_no_more_memory_than_the_file_has
 		                                     WEIR_NO_DEADLINE, NULL),
 		             WEIR_OK);
 		cr_expect_eq(value_in(var), 4);
-		cr_assert_geq(counted.most, size - 16, "the text itself");
+		cr_assert_geq(counted.most, size - 16, "the memory holds the text of the header");
 		over[i] = counted.most - (size - 16);
 		weir_var_destroy(var, NULL);
 		expect_nothing_left();
 	}
-	/* The restored tensor with its head, and what commits it. */
+	/* The rest is the restored tensor with its head, and the memory of the commit. */
 	cr_expect_lt(over[0], 1024, "%zu", over[0]);
 	cr_expect_eq(over[1], over[0], "%zu and %zu", over[1], over[0]);
 	remove_folder(&folder);
@@ -566,7 +569,7 @@ Test(checkpoint, a_header_of_many_tensors_takes_no_more_memory_than_the_file_has
 
 /* -- one instant ------------------------------------------------------------------------------- */
 
-/* Writes to all variables until it is told to stop. */
+/* A thread that writes to all variables until it is told to stop. */
 struct writer {
 	weir_var *vars[VARS];
 	_Atomic(int) stop;
@@ -584,8 +587,8 @@ static void *keep_committing(void *context)
 }
 
 /*
- * Each variable appears many times, so that taking them one by one would take long enough to be
- * noticed.
+ * Each variable appears many times. A save that read them one by one would take so long that the
+ * test would notice it.
  */
 enum { ALIASES = 600 };
 

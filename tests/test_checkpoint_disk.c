@@ -1,5 +1,5 @@
 /*
- * test_checkpoint_disk.c - wherever a save is stopped, and whichever call of the disk fails, the
+ * test_checkpoint_disk.c - wherever a save is stopped, and whichever of its system calls fails, the
  * file is the old one or the new one.
  */
 #include <criterion/criterion.h>
@@ -21,7 +21,7 @@
 
 /* -- stopped anywhere -------------------------------------------------------------------------- */
 
-/* What the disk may lose of what was not synced when the machine stopped. */
+/* Which unsynced changes are lost when the machine stops. */
 enum loss {
 	NOTHING_LOST, /* only the process was killed */
 	DATA_LOST,    /* the new names are on the disk, the data behind them is not */
@@ -29,7 +29,9 @@ enum loss {
 	LOSSES
 };
 
-/* A disk that stops its process before call number `stop`, and takes `most` bytes at a time. */
+/*
+ * A disk that ends its process before call number `stop`, and takes at most `most` bytes at a time.
+ */
 struct stopping {
 	int calls;
 	int stop; /* 0: never */
@@ -146,8 +148,8 @@ static enum weir_status save_number(const struct folder *folder, int64_t value, 
 }
 
 /*
- * Runs in a child: saves 2 and is stopped. The exit code is 0 if it was stopped, 1 if it came to
- * its end, 2 if it failed.
+ * Runs in a child: saves 2 and is stopped. The exit code is 0 if it was stopped, 1 if the save
+ * succeeded, 2 if it failed.
  */
 static int save_and_stop(const struct folder *folder, int stop, enum loss loss)
 {
@@ -171,8 +173,8 @@ static int save_and_stop(const struct folder *folder, int stop, enum loss loss)
 }
 
 /*
- * A save is stopped before each of its calls to the system, with each kind of loss. The file is the
- * old one or the new one. Once the save has returned, it is the new one.
+ * A save is stopped before each of its system calls, with this kind of loss. The file is the old
+ * one or the new one. Once the save has returned, it is the new one.
  */
 static void check_every_stop(enum loss loss)
 {
@@ -224,7 +226,7 @@ static _Noreturn void save_for_ever(const struct folder *folder)
 	struct stopping slow = {.most = 30, .folder = folder, .file = -1};
 	struct weiri_disk disk = disk_of(&slow);
 
-	/* The last link to the old file blocks the name of the next one. */
+	/* The link to the last old file has the name that the next link needs. */
 	for (int64_t i = 1;; i++) {
 		(void)unlink(slow.old);
 		if (save_number(folder, i, &disk, NULL) != WEIR_OK)
@@ -249,7 +251,10 @@ Test(checkpoint_disk, killed_at_a_random_moment_the_file_is_whole)
 		cr_assert_geq(child, 0);
 		if (child == 0)
 			save_for_ever(&folder);
-		/* Wait for some saves and a part of one. Readers beside them find whole files too. */
+		/*
+		 * Waits for some saves and a part of another. Restores beside the saves find whole files,
+		 * too.
+		 */
 		while (reached < 1 + round % 5) {
 			int64_t found = number_in_file(&folder);
 
@@ -302,8 +307,8 @@ static ssize_t failing_write(void *context, int file, const void *bytes, size_t 
 		return -1;
 	}
 	/*
-	 * A full disk takes what still fits and then reports an error. Some take nothing and report no
-	 * error.
+	 * A full disk takes what still fits and then reports an error. Some disks take nothing and
+	 * report no error.
 	 */
 	if (fails(context))
 		return disk->reason == ENOSPC ? -1 : 0;
@@ -362,7 +367,7 @@ Test(checkpoint_disk, whatever_call_fails_the_old_file_stays_and_nothing_beside_
 		}
 		cr_expect_eq(sweep(&folder), 0, "call %d: a temporary file was left", fail);
 	}
-	/* Only a failure of closing the folder changes nothing. */
+	/* The last call closes the folder. Only its failure does not fail the save. */
 	cr_expect_eq(last_failed, calls - 2);
 	remove_folder(&folder);
 	expect_nothing_left();
@@ -382,7 +387,7 @@ Test(checkpoint_disk, a_write_that_takes_nothing_fails)
 	expect_nothing_left();
 }
 
-/* A system may take as little as one byte. */
+/* write() may take as little as one byte. */
 Test(checkpoint_disk, a_disk_that_takes_one_byte_at_a_time_gets_them_all)
 {
 	struct folder folder = make_folder();
@@ -397,7 +402,7 @@ Test(checkpoint_disk, a_disk_that_takes_one_byte_at_a_time_gets_them_all)
 	expect_nothing_left();
 }
 
-/* The file of a process that had the number of this one. */
+/* These are the files of an ended process that had the PID of this one. */
 Test(checkpoint_disk, a_temporary_file_that_was_left_behind_is_not_touched)
 {
 	enum { STALE = 20 };

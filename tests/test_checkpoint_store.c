@@ -148,7 +148,7 @@ Test(checkpoint_store, what_is_saved_comes_back_under_the_same_names)
 	cr_assert_eq(value_in(a), (int64_t)1);
 	cr_assert_eq(value_in(b), (int64_t)2);
 	cr_assert_eq(value_in(c), (int64_t)3);
-	/* The names in the file, for a program that reads it with a list of its own. */
+	/* The file has these names, for a program that restores it with a list of parts. */
 	cr_assert_eq(weir_checkpoint_restore((struct weir_checkpoint_part[]){{"layer/a", a}, {"layer/b", b}, {"a", c}}, 3,
 	                                     folder.file, NULL, WEIR_NO_DEADLINE, &error),
 	             WEIR_OK, "%s", error.message);
@@ -253,7 +253,7 @@ Test(checkpoint_store, every_allocation_may_fail)
 	expect_nothing_left();
 }
 
-/* -- beside others ----------------------------------------------------------------------------- */
+/* -- several threads --------------------------------------------------------------------------- */
 
 enum { NAMES = 4, MAKERS = 4, ROUNDS = 50 };
 

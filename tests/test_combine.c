@@ -1,7 +1,7 @@
 /*
- * test_combine.c - updates of large values, of which many are published as one version. The sums
+ * test_combine.c - updates of large values, many of which may be published as one version. The sums
  * are exact, whichever thread computes them and whatever other kind of write runs beside them. An
- * update that is stopped at any instruction does not hinder the others.
+ * update that is stopped at any instruction does not block the others.
  */
 #include <criterion/criterion.h>
 
@@ -58,9 +58,7 @@ static weir_var *large_variable(void)
 	return large_variable_with(&variables_memory, ELEMENTS, 0);
 }
 
-/*
- * Checks that every element is a multiple of its place by the same factor, and returns that factor.
- */
+/* Checks that each element i is (i + 1) times the same factor, and returns that factor. */
 static int64_t factor_of(const weir_tensor *tensor)
 {
 	const int64_t *data = weir_tensor_data(tensor);
@@ -105,7 +103,7 @@ Test(combine, adds_and_subtracts_and_hands_back_the_version)
 	expect_nothing_left();
 }
 
-/* The number of elements is not a multiple of a block. */
+/* The number of elements is a multiple of a block, or one or two more. */
 Test(combine, reaches_every_element)
 {
 	for (int64_t elements = ELEMENTS; elements < ELEMENTS + 3; elements++) {
@@ -228,7 +226,7 @@ Test(combine, keeps_neither_delta_nor_value)
 	cr_assert_eq(weir_reclaim_get_stats(&stats), WEIR_OK);
 	cr_expect_geq(stats.retired_bytes, weir_tensor_byte_count(one), "the replaced value counts");
 	cr_expect_lt(stats.retired_bytes, 3 * weir_tensor_byte_count(one) / 2);
-	cr_expect_eq(weiri_load_relaxed(&one->references), 1, "of this test");
+	cr_expect_eq(weiri_load_relaxed(&one->references), 1, "that of this test");
 	cr_expect_eq(weiri_load_relaxed(&published.tensor->references), 2, "those of the version and the handle");
 	weir_read_release(&published);
 	weir_tensor_release(one);
@@ -236,7 +234,7 @@ Test(combine, keeps_neither_delta_nor_value)
 	expect_nothing_left();
 }
 
-/* Stops the first thread that asks this allocator for a value. */
+/* When armed, stops the first thread that asks this allocator for a value. */
 static struct gatekeeper {
 	_Atomic(uint32_t) armed, inside, open;
 } gatekeeper;
@@ -263,7 +261,7 @@ static void *add_slowly(void *var)
 	return NULL;
 }
 
-/* A combiner that was at work when the round was sealed may still read the delta. */
+/* A combiner that was at work when the round was sealed may still read the operand. */
 Test(combine, keeps_a_delta_for_one_who_is_at_work)
 {
 	weir_allocator slow = variables_memory;
@@ -283,7 +281,7 @@ Test(combine, keeps_a_delta_for_one_who_is_at_work)
 	weiri_store_release(&gatekeeper.open, 1u);
 	cr_assert_eq(pthread_join(thread, NULL), 0);
 	cr_assert_eq(weir_reclaim_flush(weir_deadline_in(variables_patience_ns)), WEIR_OK);
-	cr_expect_eq(weiri_load_relaxed(&two->references), 1, "of this test");
+	cr_expect_eq(weiri_load_relaxed(&two->references), 1, "that of this test");
 	weir_tensor_release(two);
 	weir_var_destroy(var, NULL);
 	expect_nothing_left();
@@ -301,7 +299,7 @@ static void *scatter_slowly(void *var)
 	return NULL;
 }
 
-/* The memory that the update got was for the value that was there when it began. */
+/* The update allocated memory for the shape that the value had when the update began. */
 Test(combine, makes_a_value_of_the_shape_that_another_assigned_meanwhile)
 {
 	weir_allocator slow = variables_memory;
@@ -448,10 +446,10 @@ Test(combine, has_not_happened_when_the_deadline_passed)
 
 static struct crowd {
 	weir_var *var, *other;
-	/* delta and thousand have 1 and 1000 times the place of each element; rows names all rows. */
+	/* Element i of delta is i + 1, and of thousand 1000 * (i + 1); rows names all rows. */
 	weir_tensor *delta, *rows, *thousand;
 	int updates;
-	/* How many updates were published as each version. */
+	/* versions[i] counts the updates that were published as version i + 2. */
 	_Atomic(uint64_t) versions[THREADS * 100];
 	_Atomic(uint32_t) adding;
 } crowd;
@@ -480,7 +478,7 @@ static void *add_many(void *context)
 		(void)weiri_fetch_add_relaxed(&crowd.versions[published.version - 2], 1u);
 		weir_read_release(&published);
 	}
-	/* Pairs with the writers beside it. */
+	/* [release] as in add_only(), although no writer runs beside this. */
 	(void)weiri_fetch_sub_release(&crowd.adding, 1u);
 	return NULL;
 }
@@ -545,7 +543,7 @@ Test(combine, no_update_is_lost_or_made_twice)
 		cr_expect_neq(weiri_load_relaxed(&crowd.versions[i]), 0, "version %" PRIu64 " has no update", i + 2);
 		all += weiri_load_relaxed(&crowd.versions[i]);
 	}
-	cr_expect_eq(all, THREADS * 50, "an update was told of a version that does not exist");
+	cr_expect_eq(all, THREADS * 50, "an update reported a version that does not exist");
 	close_crowd();
 }
 
@@ -561,7 +559,7 @@ static enum weir_status add_thousand(void *context, const weir_read *current, we
 	return WEIR_OK;
 }
 
-/* Each way to write reads the value and adds 1000, or 1,000,000, so that a lost update shows. */
+/* Each of four ways to write adds 1000 to the factor, so that a lost update shows. */
 static void write_once(int how)
 {
 	weir_tensor *next = NULL;
@@ -593,8 +591,8 @@ static void write_once(int how)
 		cr_assert(status == WEIR_OK || status == WEIR_ABORTED);
 		weir_tensor_release(next);
 		weir_read_release(&read);
-		/* This is not about fairness: a writer that only loses stops with the others. */
-		if (weiri_load_acquire(&crowd.adding) != 0 && status != WEIR_OK) /* pairs with add_many() */
+		/* A writer may lose until the others have ended: this test is not about fairness. */
+		if (weiri_load_acquire(&crowd.adding) != 0 && status != WEIR_OK) /* pairs with add_only() */
 			(void)sched_yield();
 	}
 }
@@ -614,7 +612,7 @@ static void *add_only(void *context)
 	(void)context;
 	for (int i = 0; i < crowd.updates; i++)
 		cr_assert_eq(weir_var_assign_add(crowd.var, crowd.delta, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
-	(void)weiri_fetch_sub_release(&crowd.adding, 1u); /* pairs with write_once() */
+	(void)weiri_fetch_sub_release(&crowd.adding, 1u); /* pairs with write_once() and exchange_beside() */
 	return NULL;
 }
 
@@ -626,7 +624,7 @@ Test(combine, is_exact_beside_updates_compare_assigns_and_commits)
 	close_crowd();
 }
 
-/* What an exchange takes out also counts. */
+/* The sum of what exchanges took out, which also counts. */
 static int64_t taken_out;
 
 static void *exchange_beside(void *context)
@@ -707,8 +705,8 @@ static void open_stopped(struct stopped *s)
 }
 
 /*
- * Nearly all instructions of a call compute and share nothing. So a few dozens of the first and the
- * last thousand are tried, and a few of those between.
+ * Nearly all instructions of a call compute, and touch no shared data. So the test tries a few
+ * dozen of the first and of the last thousand, and a few of those between.
  */
 static size_t next_place(size_t at, size_t all)
 {

@@ -1,6 +1,6 @@
 /*
- * test_commit.c - commits: they happen completely or not at all, and say what they refuse. Stopped
- * at each instruction, they run beside every kind of writer.
+ * test_commit.c - commits: they happen completely or not at all, and say what they refuse. A commit
+ * that is stopped at any instruction blocks no kind of writer.
  */
 #include <criterion/criterion.h>
 
@@ -115,7 +115,7 @@ Test(commit, bad_arguments_are_named_and_change_nothing)
 	parts[1] = (struct weir_commit_part){NULL, 1, two};
 	expect_refused(parts, 2, "the variable of part 1 is NULL");
 	parts[1] = (struct weir_commit_part){b, UINT64_MAX, two};
-	expect_refused(parts, 2, "the expected version of part 1 is no version number");
+	expect_refused(parts, 2, "the expected version of part 1 is not a version number");
 	cr_expect_eq(weir_var_version(a), 1);
 	cr_expect_eq(weir_var_version(b), 1);
 	weir_tensor_release(two);
@@ -247,8 +247,8 @@ Test(commit, over_the_budget_it_waits_until_its_deadline_and_changes_nothing)
 enum { PAIR = 2, OURS = 100, THEIRS = 200, COST = 29 };
 
 /*
- * Two variables, with the low and the high address, at versions 1 and 0; a commit of OURS to both
- * that is stopped; and what other calls did meanwhile.
+ * Two variables, first the one with the lower address, at version 1 with value 0; and the outcome
+ * of a commit of OURS to both, which is stopped.
  */
 struct scene {
 	weir_var *vars[PAIR];
@@ -291,9 +291,9 @@ static int64_t values_now(struct scene *scene, int64_t values[])
 }
 
 /*
- * Runs our commit, stopped at each of its instructions in turn, calls `meanwhile`, and judges the
- * end. Both calls come to their ends although the commit stands still. If the commit blocked them,
- * the test would not end.
+ * Runs our commit, stopped at each of its instructions in turn. While it stands still, `meanwhile`
+ * and a collection run to their ends. If the commit blocked them, the test would not end. `judge`
+ * checks the outcome of the commit.
  */
 static void stop_commit_everywhere(void (*meanwhile)(struct scene *scene),
                                    void (*judge)(struct scene *scene, size_t at))
@@ -324,8 +324,8 @@ static void check_seen(int64_t *last, int64_t value, const char *who)
 }
 
 /*
- * The first snapshot may come before the commit: it finds the commit complete and settles it. After
- * that nothing changes.
+ * The first snapshot either comes before the commit or helps it to its end. After that nothing
+ * changes, because the commit stands still.
  */
 static void look_around(struct scene *scene)
 {
@@ -337,7 +337,7 @@ static void look_around(struct scene *scene)
 		for (size_t i = 0; i < PAIR; i++) {
 			check_seen(&last, value_in(scene->vars[i]), "read");
 			check_seen(&last, weir_var_version(scene->vars[i]) == 2 ? OURS : 0, "version");
-			cr_assert_eq(last, value_in(scene->vars[0]), "the first read settles it");
+			cr_assert_eq(last, value_in(scene->vars[0]), "the first read decides the commit");
 		}
 	}
 }
@@ -435,8 +435,8 @@ Test(commit, stopped_anywhere_another_over_the_same_variables_in_the_opposite_or
 }
 
 /*
- * The commit aborts. Its part may stay at the head of the low variable, and is examined while it is
- * there.
+ * The commit aborts, unless it has succeeded. Its version may stay at the head of the low variable,
+ * and reads look through it.
  */
 static void abort_it_and_look(struct scene *scene)
 {
@@ -445,7 +445,7 @@ static void abort_it_and_look(struct scene *scene)
 
 	assign(scene->vars[1], THEIRS);
 	values_now(scene, values);
-	for (size_t i = 0; i < 20; i++) { /* more than there are slots */
+	for (size_t i = 0; i < 20; i++) { /* more than there are hazard slots */
 		cr_assert_eq(weir_var_read(scene->vars[0], &reads[i]), WEIR_OK);
 		cr_assert_eq(value_of(&reads[i]), values[0]);
 		collect_now();
@@ -464,8 +464,8 @@ static int is_half_way(weir_var *low)
 	struct weiri_version *head = weiri_load_seq_cst(&low->head);
 
 	/*
-	 * The head has no stamp, so it belongs to the commit that stands still, and its cell stays. The
-	 * cell of an earlier, aborted commit is gone.
+	 * A head without a stamp belongs to the commit that stands still, so its cell is not freed. The
+	 * cell of an earlier, aborted commit may be freed.
 	 */
 	return weiri_load_seq_cst(&head->stamp) == WEIRI_STAMP_NONE && head->commit != NULL &&
 	       weiri_load_seq_cst(&head->commit->state) == WEIRI_COMMIT_INSTALLING;
@@ -478,7 +478,7 @@ static int is_half_way(weir_var *low)
 static void stop_half_way(struct stepped *commit, weir_var *low)
 {
 	enum { ABOUT = 24 };
-	/* Where it was found the last time, to begin near it. */
+	/* The instruction at which it was found the last time; the search begins shortly before. */
 	static size_t found;
 	int stands = stepped_start(commit, found > ABOUT ? found - ABOUT : 0);
 
@@ -502,10 +502,7 @@ static void assign_and_help(void *context)
 	weir_tensor_release(tensor);
 }
 
-/*
- * Our commit comes to its end while a helper stands still. Then one of these happens to its
- * variables.
- */
+/* Our commit ends while a helper stands still. Then one of these happens to its variables. */
 enum after { AFTER_COMMIT, AFTER_ABORT, AFTER_TWO_ABORTS, AFTER_DESTROY };
 
 static int aborted_another;
@@ -554,8 +551,8 @@ static void end_commit(struct scene *scene, struct stepped *commit, enum after a
 }
 
 /*
- * A writer helps the commit and is stopped at each instruction of the help. What it does too late
- * must change nothing.
+ * A writer helps the commit and is stopped at each instruction of the help. What it does after the
+ * commit has ended must change nothing.
  */
 static void stop_helper_everywhere(enum after after)
 {
@@ -575,8 +572,8 @@ static void stop_helper_everywhere(enum after after)
 		stepped_finish(&help);
 		cr_assert_eq(helper.status, WEIR_OK);
 		/*
-		 * Versions were published by the helper, by our commit if it succeeded, and by the
-		 * assignment of 5 if there was one.
+		 * The versions are the first one, that of the helper, that of our commit if it succeeded,
+		 * and that of the assignment of 5 if there was one.
 		 */
 		version = 2u + (scene->status == WEIR_OK ? 1u : 0u) + (after <= AFTER_ABORT ? 1u : 0u);
 		cr_assert_eq(weir_var_version(scene->vars[0]), version, "stopped at %zu", at);
@@ -633,8 +630,8 @@ static void create_by_address(weir_var *vars[], size_t count)
 
 /*
  * Each commit stands still after it has installed its low part. Its high variable is the low one of
- * the next commit. A write at the foot helps all of them: the topmost commit can have both of its
- * variables, so the one below aborts, so the one below that succeeds, and so on down.
+ * the next commit. A write to the lowest variable helps all of them: the topmost commit can have
+ * both of its variables, so the one below aborts, so the one below that succeeds, and so on down.
  */
 Test(commit, a_chain_of_stopped_commits_is_helped_to_its_end)
 {
@@ -736,7 +733,8 @@ static void compare_and_assign(void *context)
 }
 
 /*
- * The variable gets another value and then the same tensor again, whatever memory its versions get.
+ * The variable gets another value and then the same tensor again. The new versions may get the
+ * memory of freed ones.
  */
 Test(commit, compare_assign_stopped_anywhere_is_not_deceived_by_a_value_that_came_back)
 {
@@ -793,7 +791,7 @@ struct interloper {
 	int calls;
 };
 
-/* Another write comes between, in the first two attempts. */
+/* Another write intervenes in each of the first two attempts. */
 static enum weir_status add_one(void *context, const weir_read *current, weir_tensor **next, weir_error *error)
 {
 	struct interloper *interloper = context;

@@ -14,7 +14,7 @@
 #endif
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || __has_feature(thread_sanitizer) || \
 	__has_feature(address_sanitizer)
-/* A sanitizer makes frames several times as large and calls as slow. */
+/* A sanitizer makes frames several times as large, and calls several times as slow. */
 enum { STACK = 512 << 10, SHARE = 50 };
 #else
 enum { STACK = 64 << 10, SHARE = 1 };
@@ -36,7 +36,7 @@ static void on_a_small_stack(void *(*body)(void *), void *context)
 
 /* -- one after the other, each started by the completion before -------------------------------- */
 
-/* Keeps its queue filled, and takes from it. */
+/* Takes items from a queue, and puts each of them back. */
 struct chain {
 	weir_queue *queue;
 	void *items[1];
@@ -82,7 +82,7 @@ static void expect_chain(struct weir_queue_options options, size_t wanted)
 
 	put(chain.queue, 1, BACKLOG);
 	on_a_small_stack(start_taking, &chain);
-	cr_expect_eq(chain.told, wanted, "%zu of %zu were told", chain.told, wanted);
+	cr_expect_eq(chain.told, wanted, "%zu of %zu completions ran", chain.told, wanted);
 	cr_expect_eq(chain.failed, 0);
 	cr_expect_eq(chain.nested, 0, "a completion began inside of another");
 	cr_expect_eq(weir_queue_size_approx(chain.queue), BACKLOG);
@@ -152,13 +152,13 @@ Test(completions, enqueues_and_dequeues_follow_each_other_on_a_small_stack)
 }
 
 /*
- * Two of these play: the completion of one puts what it took into the queue in which the next
- * operation of the other waits.
+ * There are two of these. The completion of each puts the item that it took into the queue in which
+ * the next operation of the other waits.
  */
 struct player {
 	struct chain chain;
 	struct player *other;
-	int waits; /* by a call that would wait for room */
+	int waits; /* puts the item by a call that can wait for room */
 };
 
 static void pass_on(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)

@@ -451,7 +451,7 @@ Test(completions, the_variables_of_a_commit_are_destroyed_inside_of_it)
 		weir_tensor_release(parts[i].value);
 }
 
-/* A watch has no completion of the user: it ends at once, also inside of a completion. */
+/* A watch has no completion of the user, so it ends at once, even inside of a completion. */
 static void end_watch(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
 {
 	struct ending *ending = context;

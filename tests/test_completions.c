@@ -1,6 +1,7 @@
 /*
- * test_completions.c - the order of telling: operations that end inside of a completion are done at
- * once and told after it, even if the completion waits, ends its thread, or forks.
+ * test_completions.c - the order of completions: an operation that ends inside of a completion
+ * takes effect at once, and its own completion runs after the other one, even if that ends its
+ * thread or forks. Only a completion that waits lets those behind it run.
  */
 #include "queue_kit.h"
 
@@ -46,7 +47,10 @@ static void tell_c(void *context, enum weir_status status, const weir_error *err
 	write_down(context, status == WEIR_OK ? 'c' : 'y');
 }
 
-/* What this completion starts, and what it serves, is done at once. It is told afterwards. */
+/*
+ * The operations that this completion starts and serves take effect at once. Their completions run
+ * afterwards.
+ */
 static void tell_a(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
 {
 	struct story *story = context;
@@ -86,7 +90,7 @@ Test(completions, what_ends_inside_of_one_is_done_at_once_and_told_after_it_in_o
 		destroy(story.queues[i]);
 }
 
-/* Waits, though a completion must not, for what only a completion behind it brings. */
+/* Waits, although a completion must not, for an item that only a completion behind it brings. */
 static void wait_for_b(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
 {
 	struct story *story = context;
@@ -121,7 +125,7 @@ Test(completions, one_that_waits_in_a_queue_lets_those_behind_it_be_told)
 		destroy(story.queues[i]);
 }
 
-/* Ends its thread, in one of the two ways, while b and c are due. */
+/* Ends its thread, by an exit or a cancellation, while b and c are due. */
 static void end_thread(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
 {
 	struct story *story = context;
@@ -162,7 +166,7 @@ static void expect_told_at_the_end(int is_cancelled)
 	cr_assert_eq(pthread_join(thread, NULL), 0);
 	cr_expect_str_eq(story.text, "(bc");
 	weir_pending_release(story.op);
-	/* The next thread, which adopts the record of the last one, tells at once. */
+	/* A completion on another thread runs at once. */
 	story.length = 0;
 	memset(story.text, 0, sizeof(story.text));
 	start_story(&story, 1, tell_b);
@@ -191,7 +195,7 @@ static void exit_thread(void *context, enum weir_status status, const weir_error
 	pthread_exit(NULL);
 }
 
-/* The operation of a completion that does not return is lost. */
+/* The operation of a completion that does not return leaks. */
 static void leave_things_behind(void)
 {
 #if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
@@ -255,7 +259,7 @@ static void *take_one(void *context)
 	return NULL;
 }
 
-/* They end the thread that is ending once more. */
+/* The second one calls pthread_exit() on a thread that is already ending. */
 Test(completions, some_that_exit_one_after_the_other_are_each_told_once)
 {
 	struct story story = {.queues = {fifo(2), fifo(1)}};
@@ -306,7 +310,7 @@ Test(completions, a_call_whose_thread_exits_in_one_moves_nothing_afterwards)
 	start_story(&story, 0, exit_thread);
 	run_story(put_three, &story);
 	cr_expect_str_eq(story.text, "(");
-	/* The array was the thread's. */
+	/* The array was on the stack of the ended thread, so at most item 2 was put. */
 	cr_expect_leq(weir_queue_size_approx(story.queues[0]), 1);
 	while (weir_queue_try_dequeue(story.queues[0], &got) == WEIR_OK)
 		cr_expect_eq(number_of(got), 2);
@@ -348,7 +352,10 @@ static void *cancel_it(void *context)
 	return NULL;
 }
 
-/* A batch that has one of two items returns it, and the dequeue behind it, which takes it, ends the thread. */
+/*
+ * A cancelled batch returns the one item that it has. The dequeue behind it takes the item, and its
+ * completion ends the thread.
+ */
 Test(completions, what_is_being_cancelled_when_one_exits_is_told)
 {
 	struct story story = {.queues = {fifo(1)}};
@@ -370,7 +377,7 @@ static void release_and_exit(void *context, void *data)
 	pthread_exit(NULL);
 }
 
-/* Its release ends the thread that frees it. */
+/* The release of its first value ends the thread that frees the value. */
 static weir_var *fatal_variable(void)
 {
 	static int64_t fatal;
@@ -386,7 +393,7 @@ static weir_var *fatal_variable(void)
 }
 
 struct fatal_story {
-	struct story story; /* first */
+	struct story story; /* must be first */
 	weir_var *var;
 };
 
@@ -404,7 +411,7 @@ static void *retire_the_fatal_one(void *context)
 	return NULL;
 }
 
-/* To serve the dequeue of the second queue retires its operation, and then collects. */
+/* Serving the dequeue of the second queue retires its operation, and that begins a collection. */
 static void serve_and_collect(void *context, enum weir_status status, const weir_error *error, void **items,
                               size_t done)
 {
@@ -436,7 +443,7 @@ Test(completions, a_release_function_that_exits_in_a_call_of_one_loses_what_that
 	cr_assert_eq(weir_var_destroy(fatal.var, NULL), WEIR_OK);
 }
 
-/* b and c are told both in the child and in the parent. */
+/* The completions b and c run both in the child and in the parent. */
 static void fork_inside(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
 {
 	struct story *story = context;

@@ -432,10 +432,10 @@ Test(conformance_fifo, FIFO_068_parallel_dequeue_many)
 	threads_take_equal_parts(&fifo_kind, DEQUEUE_MANY, 100);
 }
 
-/* One side of a queue that is nearly full. */
+/* A thread that enqueues into a queue that is nearly full, or dequeues from it. */
 struct traffic {
 	weir_tensor_queue *queue;
-	weir_tensor *item; /* NULL: this side dequeues */
+	weir_tensor *item; /* NULL: this thread dequeues */
 	enum weir_status status;
 };
 

@@ -189,13 +189,13 @@ static weir_tensor *strings_of(int64_t rows, const char *text)
 	return tensor;
 }
 
-/* The item has `length` numbers from `first` on, and `rows` rows of text. */
+/* The item has `length` numbers from `first` on, and `length` rows of `text`. */
 static void put_ragged(weir_tensor_queue *queue, int64_t length, int32_t first, const char *text)
 {
 	put_tuple(queue, numbers_of(vector_shape(length), first), strings_of(length, text));
 }
 
-/* An empty batch, in which unknown dims are 0. */
+/* Expects an empty batch, in which unknown dims are 0. */
 static void expect_nothing_of(weir_tensor_queue *queue, enum call_kind how)
 {
 	weir_shape numbers = matrix_shape(0, 0), strings = {.rank = 3, .dims = {0, 0, 2}};
@@ -278,8 +278,8 @@ Test(conformance_padding, PAD_025_equal_lengths_are_not_padded)
 }
 
 /*
- * Items of lengths 1, 3 and 2 leave in a batch. Then one of length 4 leaves alone, as a batch of
- * its own length or as a single item.
+ * Items of lengths 1, 3 and 2 leave in a batch, padded to 3. Then one of length 4 leaves as a
+ * single item.
  */
 static void ragged_items_are_padded(enum call_kind how)
 {

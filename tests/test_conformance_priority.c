@@ -1,5 +1,5 @@
 /*
- * test_conformance_priority.c - the rows of queues by priority (conformance_rows.tsv).
+ * test_conformance_priority.c - the rows of priority queues (conformance_rows.tsv).
  */
 #include "conformance_kit.h"
 #include "late_failure.h"
@@ -36,7 +36,7 @@ static int64_t priority_of(size_t number)
 
 /*
  * Makes the rows first .. first + count - 1, or one tuple if `single`. Asserts nothing, so any
- * thread may call it. NULL: no memory.
+ * thread may call it.
  */
 static enum weir_status make_tuples(size_t first, size_t count, int single, weir_tensor *tuple[])
 {
@@ -72,7 +72,10 @@ static void release_tuple(weir_tensor *tuple[])
 		weir_tensor_release(tuple[i]);
 }
 
-/* The tuples that came out, in order. Any thread fills it, and the thread of the test judges it. */
+/*
+ * The tuples that came out, in order. Any thread may fill it. Only the thread of the test checks
+ * it.
+ */
 struct output {
 	int64_t priorities[MOST_TUPLES];
 	size_t numbers[MOST_TUPLES];
@@ -88,7 +91,7 @@ static size_t number_in(const weir_bytes *string)
 	return (size_t)strtoul(text, NULL, 10);
 }
 
-/* Releases the tuple. */
+/* Appends the tuples, and releases the tensors. */
 static void note_tuples(struct output *output, weir_tensor *tuple[])
 {
 	const int64_t *priorities = weir_tensor_data(tuple[0]);
@@ -207,7 +210,7 @@ static void begin(struct worker *worker, weir_tensor_queue *queue, int puts, siz
 	cr_assert_eq(pthread_create(&worker->thread, NULL, work, worker), 0);
 }
 
-/* Joins the threads and adds up what they took. */
+/* Joins the threads, and appends what they took to *output. */
 static void end(struct worker *all, size_t count, struct output *output)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -266,8 +269,8 @@ Test(conformance_priority, PRI_002_round_trip_insert_multi_threaded_read_once_so
 }
 
 /*
- * 40 writers of 0 to 9 rows meet as many readers through ten places. The batches of the readers
- * have the same sizes in another order.
+ * 40 producers of 0 to 9 rows and as many consumers share a queue of capacity 10. The batches of
+ * the consumers have the same sizes in another order.
  */
 Test(conformance_priority, PRI_003_round_trip_fills_capacity_multi_threaded_enqueue_and_dequeue)
 {
@@ -392,7 +395,7 @@ Test(conformance_priority, PRI_010_inserting_non_scalar_fails)
 	destroy_tensors(queue);
 }
 
-/* -- ours -------------------------------------------------------------------------------------- */
+/* -- beyond the rows --------------------------------------------------------------------------- */
 
 static void expect_no_priority_queue(const struct weir_tensor_component components[], const char *why)
 {
@@ -491,7 +494,7 @@ static enum weir_status take_without_memory(const weir_allocator *allocator, voi
 	release_tuple(tuple);
 	if (status != WEIR_OK) {
 		cr_assert_eq(weir_tensor_queue_size_approx(queue), 6);
-		/* Single items among others still have their keys. */
+		/* The returned items still have their keys, also beside new ones. */
 		put_tuples(queue, 6, 4);
 		take_singly(queue, 10, &output);
 		expect_each_once(&output, 10);

@@ -122,7 +122,7 @@ Test(conformance_queue_graph, RSQ_031_dequeue_up_to_with_tensor_parameter)
 
 /* -- building ---------------------------------------------------------------------------------- */
 
-/* A wrong shape is refused when the node is built. So is a scalar in the place of rows. */
+/* A wrong shape is refused when the node is built. So is a scalar in place of rows. */
 static void wrong_shapes_are_refused_by_the_builder(const struct kind *kind)
 {
 	weir_graph *graph = kit_graph();
@@ -427,7 +427,10 @@ Test(conformance_queue_graph, RSQ_051_select_queue_out_of_range)
 	an_index_beyond_the_list_fails_the_step(&shuffle_kind);
 }
 
-/* What a list of two queues that pad knows of component i. An expected NULL means any shape. */
+/*
+ * Makes a list of two queues that pad, and expects these shapes of its components. NULL means any
+ * shape.
+ */
 static void expect_merged(const weir_shape *const ones[], const weir_shape *const others[],
                           const weir_shape *const expected[], size_t components)
 {

@@ -170,8 +170,8 @@ Test(conformance_shuffle, RSQ_033_the_minimum_stays_until_the_close)
 }
 
 /*
- * Two items leave at once, and one more would go below the minimum. up_to(3) gets what the close
- * leaves it.
+ * The batch collects two items at once. A third would go below the minimum, until the close lifts
+ * it.
  */
 Test(conformance_shuffle, RSQ_037_up_to_waits_for_the_close_to_lift_the_minimum)
 {
@@ -266,7 +266,7 @@ Test(conformance_shuffle, RSQ_027_parallel_up_to_of_random_sizes_partitions)
 
 /* -- orders ------------------------------------------------------------------------------------ */
 
-/* The order in which the numbers 0 .. 99 leave after they went in in two halves. */
+/* The order in which the numbers 0 .. 99 leave. The second half goes in when the first has left. */
 static void order_of(struct taken *order, uint64_t seed, enum call_kind how)
 {
 	weir_tensor_queue *queue = shuffled_numbers(100, 0, seed);

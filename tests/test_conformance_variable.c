@@ -10,7 +10,7 @@
 
 #include "rows_kit.h"
 
-/* -- what the rows are about ------------------------------------------------------------------- */
+/* -- variables and their values ---------------------------------------------------------------- */
 
 /* A variable without a value. Dims may be -1. */
 static weir_var *variable_of(enum weir_dtype dtype, weir_shape shape)
@@ -237,7 +237,7 @@ Test(conformance_variable, VAR_056_dtype_and_shape_are_known_without_a_value)
 
 /* -- rows -------------------------------------------------------------------------------------- */
 
-/* The value is a column such as {1, 1}. Row 1 is combined with 3. */
+/* The value is the column {1, second}. Row 1 is combined with 3, and is `expected` then. */
 static void expect_row_combined(enum weir_scatter how, int64_t second, int64_t expected)
 {
 	weir_var *var = variable_of(WEIR_I64, (weir_shape){2, {2, 1}});

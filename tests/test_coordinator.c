@@ -361,7 +361,7 @@ Test(coordinator, join_refuses_unknown_flags)
 	destroy(coordinator);
 }
 
-/* For both, a time of 0 means that no thread is waited for. */
+/* If the deadline or the grace time is 0, join waits for no thread. */
 Test(coordinator, a_grace_time_of_0_waits_for_no_thread)
 {
 	weir_coordinator *coordinator = create(0, 0);
@@ -658,7 +658,7 @@ static void *stop_in_each_round(void *argument)
 	return NULL;
 }
 
-/* An error is either part of what join returns, or its reporter gets it back. It is never lost. */
+/* Either join returns an error, or its reporter gets it back. It is never lost. */
 Test(coordinator, an_error_beside_the_join_is_not_lost)
 {
 	struct duel duel = {.coordinator = create(0, 0), .rounds = 10000};
@@ -676,7 +676,10 @@ Test(coordinator, an_error_beside_the_join_is_not_lost)
 		cr_assert(reaches(&duel.ended, round));
 		cr_assert((joined == WEIR_ABORTED) != (duel.status == WEIR_ABORTED), "round %d: join %s, reporter %s", round,
 		          weir_status_name(joined), weir_status_name(duel.status));
-		/* The thread that came first waits longer the next time, so that the two meet. */
+		/*
+		 * If the join came first, it begins later the next time, else earlier, so that the two
+		 * meet.
+		 */
 		pauses += joined == WEIR_OK ? pauses < 500 : -(pauses > 0);
 		cr_assert_eq(weir_coordinator_clear_stop(duel.coordinator, NULL), WEIR_OK);
 	}
@@ -792,7 +795,7 @@ static enum weir_status leave_last_words(weir_coordinator *coordinator, void *co
 	return pthread_setspecific(last_words, context) == 0 ? status : WEIR_INTERNAL;
 }
 
-/* What its destructors use may be gone after the join. */
+/* After the join, the program may free what the destructors of the threads use. */
 Test(coordinator, join_waits_until_the_system_has_ended_the_threads)
 {
 	weir_coordinator *coordinator = create(0, 0);
@@ -836,7 +839,7 @@ Test(coordinator, many_short_threads_do_not_add_up)
 	cr_expect_str_eq(failing_allocator_verdict(&memory), "balanced");
 }
 
-/* All calls that allocate and can report a failure. */
+/* Makes all calls that allocate and can report a failure. */
 static enum weir_status use_a_coordinator(const weir_allocator *allocator, void *context)
 {
 	struct weir_coordinator_options options = {WEIR_COORDINATOR_OPTIONS_INIT, .allocator = allocator};
@@ -861,7 +864,7 @@ Test(coordinator, calls_survive_every_allocation_failing)
 {
 	struct job job = {.plain = 0};
 
-	cr_expect_eq(fail_each_allocation(use_a_coordinator, &job), 5, "itself, two tokens, two members");
+	cr_expect_eq(fail_each_allocation(use_a_coordinator, &job), 5, "the coordinator, two tokens, two members");
 }
 
 Test(coordinator, an_error_without_memory_keeps_its_code)
@@ -883,10 +886,7 @@ Test(coordinator, an_error_without_memory_keeps_its_code)
 	cr_expect_str_eq(failing_allocator_verdict(&memory), "balanced");
 }
 
-/*
- * Joiners, stop requests, members and started threads at once. Names are listed while members come
- * and go.
- */
+/* Enters and leaves until the stop, while the test lists the names of the members. */
 static void *come_and_go(void *argument)
 {
 	weir_coordinator *coordinator = argument;

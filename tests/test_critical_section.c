@@ -84,7 +84,7 @@ Test(critical_section, execute_returns_what_fn_returned)
 	int calls = 0;
 
 	cr_expect_str_eq(weir_critical_section_name(section), "s");
-	/* An error also leaves the section. */
+	/* A function that fails also leaves the section. */
 	for (int i = 0; i < 100; i++) {
 		cr_expect_eq(weir_critical_section_execute(section, count_up, &calls, 0, NULL, &error), WEIR_OK);
 		cr_expect_eq(weir_critical_section_execute(section, fail_with_a_word, NULL, 0, NULL, &error), WEIR_DATA_LOSS);
@@ -318,7 +318,7 @@ static enum weir_status execute_outer_again(void *context, weir_error *error)
 {
 	struct nest *nest = context;
 
-	/* This also holds through another section. */
+	/* The outer section is refused through another section, too. */
 	return weir_critical_section_execute(nest->outer, count_up, &nest->calls, WEIR_NO_DEADLINE, NULL, error);
 }
 
@@ -370,7 +370,7 @@ struct started {
 	int place; /* its place in the order of execution */
 	enum weir_status status;
 	weir_error error;
-	struct started *first; /* has `order` */
+	struct started *first; /* its `order` counts executions */
 };
 
 static enum weir_status run_started(void *context, weir_error *error)
@@ -450,7 +450,9 @@ Test(critical_section, an_operation_that_waits_is_cancelled_once)
 	end(one.section);
 }
 
-/* Starts an execution with memory that may fail, which is then as if it had never been asked for. */
+/*
+ * Starts an execution with memory that may fail. If it fails, nothing runs and nothing completes.
+ */
 static enum weir_status start_and_run(const weir_allocator *failing, void *context)
 {
 	struct late_failure late = {0};
@@ -509,11 +511,11 @@ Test(critical_section, a_long_line_of_operations_runs_in_the_order_of_arrival)
 	end(section);
 }
 
-/* By the thread that has the claim. */
+/* Attempts the operation, as the claimer does. */
 static enum weiri_pending_outcome let_in(weir_pending *op)
 {
 	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
-	int moved = 0;
+	bool moved = false;
 	enum weiri_pending_outcome outcome = weiri_pending_drive(&scope, op, &moved);
 
 	if (outcome == WEIRI_PENDING_COMPLETE)

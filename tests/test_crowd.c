@@ -1,6 +1,6 @@
 /*
- * test_crowd.c - sections of more eras than a scan has room for, as when many threads were stopped
- * one after the other. Each of them pins what was alive during it, and nothing else.
+ * test_crowd.c - sections in more eras than a scan has room for, as when many threads stall one
+ * after the other. Each section pins what was alive during it, and nothing else.
  */
 #include <criterion/criterion.h>
 
@@ -86,7 +86,7 @@ static void thing_reclaim(struct weiri_retired *object)
 	free(thing);
 }
 
-/* The thing lives in this era only. */
+/* Retires a thing that lives in this era only. */
 static struct thing *retire_thing(int *freed, void (*also)(void))
 {
 	struct weiri_record *record = weiri_record_get();
@@ -148,7 +148,10 @@ Test(crowd, what_lives_between_the_sections_is_freed)
 	disperse(&go_home);
 }
 
-/* Each section has two eras. In the second one it reaches what was born after it had begun. */
+/*
+ * Each section has two eras. In the second one it reaches a thing that was born after the section
+ * began.
+ */
 Test(crowd, what_a_section_came_to_later_is_held)
 {
 	_Atomic(uint32_t) go_home = 0;
@@ -215,8 +218,8 @@ static void play_leaver(size_t which)
 }
 
 /*
- * A snapshot does this too, here between the scan and the moment at which the collection comes to
- * the thing.
+ * A snapshot, too, ends its section when a hazard slot holds the object. Here this happens between
+ * the scan and the moment at which the collection examines the thing.
  */
 Test(crowd, a_section_that_ends_with_a_slot_goes_on_holding)
 {

@@ -111,7 +111,7 @@ Test(deque, init_without_memory_fails)
 	cr_expect_not(weiri_deque_init(&deque, 4, &allocator));
 }
 
-/* A thread hands over plain memory, so that a sanitizer sees an item that two threads got. */
+/* The members are not atomic, so that a sanitizer sees an item that two threads got. */
 struct item {
 	int number;
 	int taken;
@@ -147,7 +147,10 @@ static void *rob(void *argument)
 	return NULL;
 }
 
-/* The owner pushes bursts of items and takes `keep` of 8 back. The thieves get the rest. */
+/*
+ * The owner pushes bursts of items and takes `keep` eighths of each burst back. The thieves steal
+ * others.
+ */
 static void own(struct robbery *robbery, int burst, int keep)
 {
 	struct item *item;

@@ -1,6 +1,6 @@
 /*
- * test_dump.c - all queues written to a descriptor: what a dump says of each, while other threads
- * use them, into any kind of descriptor.
+ * test_dump.c - what a dump says of each queue and critical section, while other threads use them,
+ * and into any kind of descriptor.
  *
  * If all tests share a process, there may be queues of other tests. So the tests find their queues
  * by name.
@@ -37,8 +37,8 @@ static weir_queue *named(const char *name, struct weir_queue_options options)
 /* -- step by step ------------------------------------------------------------------------------ */
 
 /*
- * This test is the first, because a dump walks over the traces of all queues that the process has
- * had.
+ * These tests are the first, because a dump walks over what all earlier queues of the process have
+ * left behind.
  */
 
 enum { STAY = 3, GO = 3, STRIDE = 40 };
@@ -59,8 +59,8 @@ static size_t times_in(const char *text, const char *announced)
 }
 
 /*
- * The dump is stopped before instruction number `at`, and meanwhile the last participants withdraw.
- * Returns how many of these it shows.
+ * Stops a dump before instruction number `at`, while the announced consumers withdraw. Returns how
+ * many of them the dump shows.
  */
 static size_t dump_while_some_withdraw(weir_queue *queue, size_t at)
 {
@@ -87,7 +87,7 @@ static size_t dump_while_some_withdraw(weir_queue *queue, size_t at)
 	return shown;
 }
 
-/* A walk that has lost its place begins again, and meets participants that it has already seen. */
+/* A walk that has lost its place begins again, and meets announcements that it has already seen. */
 Test(dump, shows_each_participant_once_while_others_withdraw)
 {
 	weir_queue *queue;
@@ -102,8 +102,8 @@ Test(dump, shows_each_participant_once_while_others_withdraw)
 }
 
 /*
- * The dump is stopped before instruction number `at`, and meanwhile the queue is destroyed. Returns
- * 0 if the dump ended before. Sets *frees if the dump has the queue's memory at that time.
+ * Stops a dump before instruction number `at`, while the queue is destroyed. Returns 0 if the dump
+ * ended before. Sets *frees if the dump then holds the queue, and so must free it.
  */
 static int dump_while_it_is_destroyed(size_t at, int *frees)
 {
@@ -365,8 +365,8 @@ Test(dump, makes_names_printable_and_cuts_them)
 }
 
 /*
- * Lines with this beginning differ only in their numbers: nothing is lost or added where a long
- * text is written in pieces.
+ * Expects that all lines with this beginning differ only in their numbers: nothing is lost or added
+ * where a long text is written in pieces.
  */
 static void expect_alike(const char *text, const char *beginning)
 {
@@ -455,7 +455,7 @@ Test(dump, announcements_are_refused_where_they_say_nothing)
 	cr_expect_eq(weir_tensor_queue_announce(NULL, WEIR_QUEUE_PRODUCER, NULL, &out, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_queue_announce(queue, WEIR_QUEUE_PRODUCER, NULL, NULL, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_queue_announce(queue, (enum weir_queue_role)3, NULL, &out, &error), WEIR_INVALID_ARGUMENT);
-	cr_expect_str_eq(error.message, "queue \"served\": 3 is no role");
+	cr_expect_str_eq(error.message, "queue \"served\": 3 is not a role");
 	cr_expect_null(out);
 	destroy(queue);
 }
@@ -573,7 +573,7 @@ Test(dump, gives_up_where_nothing_is_taken_and_no_reason_given)
 	in_a_sandbox(dump_where_writes_take_nothing);
 }
 
-/* Another thread closed the descriptor after the dump had looked at it. */
+/* As if another thread closed the descriptor after the dump had checked it. */
 static int dump_into_what_is_closed_meanwhile(void)
 {
 	int file = file_for_a_dump();
@@ -607,7 +607,7 @@ static void *dumper_main(void *argument)
 	return NULL;
 }
 
-/* There is room for one page, and the dump needs several. */
+/* Makes a pipe with room for one page. The dump needs several. */
 static void make_pipe(int ends[2], int flags)
 {
 	cr_assert_eq(pipe2(ends, O_CLOEXEC), 0);
@@ -752,7 +752,10 @@ Test(dump, goes_on_after_a_signal)
 	expect_all_piped(&piped, 4096);
 }
 
-/* For a signal handler that interrupts the dump's wait for room, and makes room. */
+/*
+ * What a signal handler has read from the pipe: it interrupts the dump's wait for room, and makes
+ * room.
+ */
 static struct {
 	int from;
 	_Atomic(size_t) length;
@@ -778,7 +781,7 @@ Test(dump, goes_on_after_a_signal_in_its_wait_for_room)
 	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
 	struct itimerspec often = {.it_interval = {.tv_nsec = 5000000}, .it_value = {.tv_nsec = 5000000}};
 	weir_queue *queues[ENOUGH];
-	/* MemorySanitizer does not know timer_create(). */
+	/* MemorySanitizer does not know that timer_create() writes it. */
 	timer_t timer = NULL;
 	int ends[2];
 
@@ -816,7 +819,7 @@ static size_t writable_and_executable(void)
 	return bytes;
 }
 
-/* Hardened systems refuse such memory. */
+/* Hardened systems refuse memory that can be both written and executed. */
 Test(dump, works_in_memory_that_is_not_executable)
 {
 	const char *preloaded = getenv("LD_PRELOAD");
@@ -824,7 +827,7 @@ Test(dump, works_in_memory_that_is_not_executable)
 	size_t before;
 
 	if (preloaded != NULL && strstr(preloaded, "vgpreload") != NULL)
-		cr_skip_test("valgrind makes code as it goes");
+		cr_skip_test("valgrind generates code at run time");
 	before = writable_and_executable();
 	begin_piped(&piped, 0);
 	cr_expect_leq(writable_and_executable(), before);
@@ -845,7 +848,7 @@ static struct weiri_registered *hold(weir_queue *queue)
 	return entry;
 }
 
-/* There is no section: no thread collects here. */
+/* The hold of the walk keeps the queue, and the walk then frees it. */
 Test(dump, a_queue_that_is_destroyed_while_it_is_looked_at_goes_with_the_look)
 {
 	struct failing_allocator memory = {0};
@@ -858,7 +861,7 @@ Test(dump, a_queue_that_is_destroyed_while_it_is_looked_at_goes_with_the_look)
 	cr_assert_not_null(entry);
 	put(queue, 1, 2);
 	destroy(queue);
-	cr_expect_neq(weiri_load_relaxed(&memory.outstanding), (size_t)0, "the dump still looks at it");
+	cr_expect_neq(weiri_load_relaxed(&memory.outstanding), (size_t)0, "the walk still holds it");
 	cr_expect_str_eq(weir_queue_name(queue), "held");
 	part = part_dumped("held");
 	cr_expect_str_eq(part, "", "a later dump does not find the queue");
@@ -932,7 +935,7 @@ enum { STACK = 256 << 10, MOST_STACK = 4 << 10, PAINT = 0xa5 };
 static unsigned char *bottom;
 static size_t used;
 
-/* Runs on a painted stack, and measures how far down the paint is gone. */
+/* Dumps on a painted stack, and measures how far down the paint was overwritten. */
 static void *dump_and_measure(void *context)
 {
 	unsigned char here, *at;

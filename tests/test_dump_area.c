@@ -229,7 +229,7 @@ Test(dump_area, one_that_is_destroyed_while_it_is_looked_at_goes_with_the_look)
 	area = weiri_registered_object(entry);
 	scope = weiri_scope_enter(weiri_record_get());
 	cr_assert_eq(weir_staging_destroy(staging, NULL), WEIR_OK);
-	cr_expect_neq(weiri_load_relaxed(&memory.outstanding), (size_t)0, "the dump still looks at it");
+	cr_expect_neq(weiri_load_relaxed(&memory.outstanding), (size_t)0, "the walk still holds it");
 	cr_expect_str_eq(area->name, "held");
 	part = part_dumped("held");
 	cr_expect_str_eq(part, "", "a later dump does not find the area");

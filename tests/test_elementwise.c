@@ -1,5 +1,5 @@
 /*
- * test_elementwise.c - sums and differences of tensors, as changes of a value.
+ * test_elementwise.c - sums and differences of tensors, as updates of variables compute them.
  */
 #include <criterion/criterion.h>
 
@@ -105,10 +105,7 @@ Test(elementwise, floats_follow_ieee)
 	expect_result(subtract, WEIR_F64, (double[]){1e300}, (double[]){-1e300}, (double[]){2e300}, 1);
 }
 
-/*
- * The loops run in blocks, so every length around that of a block is tried, and both ends of each
- * block.
- */
+/* The loops run in blocks, so the test tries every length up to several blocks. */
 Test(elementwise, every_element_is_reached_once_at_every_length)
 {
 	enum { LONGEST = 200 };

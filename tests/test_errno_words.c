@@ -1,6 +1,7 @@
 /*
- * test_errno_words.c - the words for an errno, whichever strerror_r the C library declares. Here it
- * is that of POSIX, as with musl. The library under test has the other one.
+ * test_errno_words.c - the words for an errno, whichever strerror_r the C library declares. This
+ * file compiles the source with that of POSIX, which musl has. The library under test uses the
+ * other.
  */
 #undef _GNU_SOURCE
 #define _POSIX_C_SOURCE 200809L

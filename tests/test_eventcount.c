@@ -193,8 +193,8 @@ static void *send_mail(void *argument)
 		weiri_store_release(&box->posted, i);
 		weiri_eventcount_notify(&box->event, 1);
 		/*
-		 * The pauses differ in length. So the next letter comes at each of the steps by which the
-		 * receiver falls asleep, sooner or later.
+		 * The pauses differ in length, so that sooner or later a letter comes at each of the steps
+		 * by which the receiver falls asleep.
 		 */
 		while (weiri_load_acquire(&box->taken) != i && weir_now_ns() < deadline)
 			weiri_pause();

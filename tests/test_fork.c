@@ -142,7 +142,7 @@ static void stand_with_a_handle(struct other *other)
 
 	cr_assert_not_null(weiri_record_get());
 	cr_assert_eq(weir_var_read(other->var, &read), WEIR_OK);
-	cr_assert_not_null(read.hold, "not by a slot");
+	cr_assert_not_null(read.hold, "a reference holds it, not a slot");
 	stand_there(other);
 	weir_read_release(&read);
 }
@@ -216,7 +216,7 @@ static int ask_its_number(void *context)
 Test(fork, the_child_does_not_keep_the_number_of_the_thread_that_forked)
 {
 	uint32_t here = weiri_thread_id();
-	/* A thread's preparation for a fork comes with its record. */
+	/* The first record prepares the process for a fork. */
 	weir_var *var = variable(1);
 
 	cr_assert_eq(here, (uint32_t)gettid());
@@ -266,7 +266,7 @@ static int see_pinned_freed(void *context)
 	return 0;
 }
 
-/* Takes away the notes of all stacks of pinned objects. */
+/* Moves the notes of all stacks of pinned objects to `notes`. */
 static void take_notes(struct weiri_record *record, uint64_t notes[WEIRI_STACKS])
 {
 	for (size_t i = 0; i < WEIRI_STACKS; i++) {
@@ -304,7 +304,10 @@ Test(fork, what_was_pinned_for_a_section_of_a_thread_that_is_gone_is_freed)
 	for (int i = 0; i < 3; i++)
 		cr_expect_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED);
 	in_child(see_pinned_freed, var);
-	/* As collectors that have pinned objects, and have not yet noted for which section. */
+	/*
+	 * This is the state while collectors have pinned objects and have not yet noted for which
+	 * section.
+	 */
 	record = record_in_a_section();
 	take_notes(record, notes);
 	in_child(see_pinned_freed, var);
@@ -405,7 +408,7 @@ static int start_a_thread(void *context)
 	CHILD_CHECK(pthread_join(thread, &result) == 0);
 	CHILD_CHECK(result == context);
 	CHILD_CHECK(weir_reclaim_get_stats(&after) == WEIR_OK);
-	/* The thread took over the record of the ended thread. */
+	/* The thread adopted the record of a thread that is gone. */
 	CHILD_CHECK(after.threads == before.threads);
 	return 0;
 }
@@ -484,7 +487,7 @@ Test(fork, a_collection_of_a_thread_that_is_gone_is_over)
 	expect_nothing_left();
 }
 
-/* As a collector that has taken the stacks, and has not yet noted how much was on them. */
+/* Stands like a collector that has taken the stacks, and has not yet noted how much was on them. */
 static void stand_with_a_taken_stack(struct other *other)
 {
 	struct weiri_record *record = weiri_record_get();
@@ -608,10 +611,7 @@ Test(fork, queues_in_which_nobody_waited_come_along)
 	expect_nothing_left();
 }
 
-/*
- * Makes queues, dumps all of them, and destroys its own, again and again. Returns 0 if something
- * failed.
- */
+/* Makes a queue, dumps all queues, and destroys its own. Returns 0 if a call failed. */
 static int make_and_dump(int null)
 {
 	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = 2, .name = "passing"};
@@ -648,9 +648,7 @@ static int dump_here(void *context)
 	return 0;
 }
 
-/*
- * The other thread may stand anywhere: in the registry, with a queue in its hands, or in between.
- */
+/* The other thread may stand anywhere: in the registry, while it holds a queue, or in between. */
 Test(fork, the_registry_of_queues_comes_along)
 {
 	struct dumping dumping = {.null = open("/dev/null", O_WRONLY | O_CLOEXEC)};

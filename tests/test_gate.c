@@ -57,8 +57,8 @@ static void *visit(void *context)
 }
 
 /*
- * The visitors enter before they start, so none comes too late. The owner frees the house as soon
- * as all have left.
+ * The test enters for each visitor before the visitor's thread starts, so none comes too late. The
+ * owner frees the house as soon as all have left.
  */
 static void *stay_once(void *context)
 {

@@ -106,7 +106,7 @@ Test(graph, generated_names_avoid_those_that_are_taken)
 	weir_graph *graph = kit_graph();
 	char name[32];
 
-	/* Takes the coming ids as names. */
+	/* Takes the names that the graph would generate next. */
 	for (int i = 0; i < 20; i++) {
 		(void)snprintf(name, sizeof(name), "no_op_%d", 20 + i);
 		(void)no_op(graph, name);
@@ -265,8 +265,8 @@ Test(graph, a_long_chain_of_backward_edges_is_searched_without_recursion)
 	for (int i = 0; i < LENGTH; i++) {
 		newer = no_op(graph, NULL);
 		/*
-		 * Only the first edge goes backward. From then on each edge is checked. Checking all of
-		 * them would take quadratic time.
+		 * Only the first edge goes backward. From then on the graph searches for a cycle with each
+		 * edge. An edge for each node would take quadratic time.
 		 */
 		if (i == 0)
 			cr_assert_eq(weir_graph_add_control(graph, newer, first, NULL), WEIR_OK);

@@ -1,6 +1,6 @@
 /*
- * test_history_keyed.c - models of maps, joins and names, and judging each key alone: on histories
- * of plain sequential structures, on spoilt ones, and on planted faults.
+ * test_history_keyed.c - the models of maps, joins and names, and the check of each key alone: on
+ * histories of plain sequential structures, on spoilt ones, and on planted faults.
  */
 #include "history_kit.h"
 
@@ -489,7 +489,7 @@ Test(history_keyed, a_join_that_does_wrong_is_found)
 	ADD(&h, HISTORY_JOIN_TAKE, 1, HISTORY_DONE, taken(1, 0, 0, 10), taken(1, 1, 0, 11));
 	ADD(&h, HISTORY_JOIN_TAKE, 1, HISTORY_DONE, taken(1, 0, 0, 10), taken(1, 1, 0, 11));
 	expect_violated(&h, &join, 1, 1);
-	/* A part of a refused insert is there. */
+	/* A part of a refused insert took effect. */
 	ADD(&h, HISTORY_JOIN_INSERT, none, HISTORY_DONE, part(1, 0, 10));
 	ADD(&h, HISTORY_JOIN_INSERT, none, HISTORY_DONE, part(2, 1, 21));
 	ADD(&h, HISTORY_JOIN_INSERT, none, HISTORY_REFUSED, part(2, 0, 20), part(1, 0, 12));
@@ -528,7 +528,7 @@ Test(history_keyed, a_join_whose_keys_do_wrong_together_is_found)
 	ADD(&h, HISTORY_JOIN_INSERT, none, HISTORY_DONE, part(1, 1, 11));
 	ADD(&h, HISTORY_JOIN_TAKE, 2, HISTORY_DONE, taken(1, 0, 0, 10), taken(1, 1, 0, 11));
 	expect_violated(&h, &join, 0, 0);
-	/* A take was told that there will not be so many, but there may be. */
+	/* A take reported that there will never be enough tuples, but there may be. */
 	ADD(&h, HISTORY_JOIN_INSERT, none, HISTORY_DONE, part(1, 0, 10));
 	add(&h, HISTORY_JOIN_CLOSE, HISTORY_JOIN_DRAINS, HISTORY_DONE, NULL, 0);
 	add(&h, HISTORY_JOIN_TAKE, 1, HISTORY_CLOSED, NULL, 0);

@@ -151,7 +151,7 @@ static enum history_verdict check_all(const struct setting *setting, const struc
 	}
 }
 
-/* The order of the times, as sets. */
+/* Gives the order of the times to the history, as sets. */
 static void set_before(struct history *history, uint64_t before[])
 {
 	for (size_t i = 0; i < history->count; i++) {
@@ -301,7 +301,7 @@ Test(history_queue, each_fault_of_a_queue_is_named)
 	CHECK_PATTERN(&fifo, "order", {0, 1, HISTORY_PUT, 1, 0}, {2, 3, HISTORY_PUT, 2, 0}, {4, 5, HISTORY_TAKE, 2, 0},
 	              {6, 7, HISTORY_TAKE, 1, 0});
 	CHECK_PATTERN(&fifo, "order", {0, 1, HISTORY_PUT, 1, 0}, {2, 3, HISTORY_PUT, 2, 0}, {4, 5, HISTORY_TAKE, 2, 0});
-	/* Two values that take turns cover the time. */
+	/* At each moment one of two values is inside. */
 	CHECK_PATTERN(&fifo, "empty", {0, 1, HISTORY_PUT, 1, 0}, {2, 9, HISTORY_TAKE_EMPTY, 0, 0},
 	              {3, 4, HISTORY_PUT, 2, 0}, {5, 6, HISTORY_TAKE, 1, 0}, {10, 11, HISTORY_TAKE, 2, 0});
 	CHECK_PATTERN(&fifo, "full", {0, 1, HISTORY_PUT, 1, 0}, {2, 3, HISTORY_PUT_FULL, 2, 0});

@@ -167,13 +167,13 @@ Test(history_tools, a_model_of_ones_own_is_judged)
 	cr_assert(order[0] == 0 && order[1] == 1 && order[2] == 2 && order[3] == 3);
 	history.op[1].called = history.op[1].returned = 9;
 	cr_assert(history_check_general(&history, &stack_model, NULL, 1000, NULL, &finding) == HISTORY_VIOLATED);
-	cr_assert(finding.witnesses == 1 && finding.witness[0] == 2, "the take of 2 is where it gets stuck");
+	cr_assert(finding.witnesses == 1 && finding.witness[0] == 2, "no order has a place for the take of 2");
 	history_fini(&history);
 }
 
 /*
  * Two threads each make a put and then a take, and nothing is known across threads. No times can
- * express that, because one of two intervals ends first.
+ * express that: the put that returns first also comes before the take of the other thread.
  */
 Test(history_tools, sets_order_what_no_times_could)
 {

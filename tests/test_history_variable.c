@@ -223,8 +223,8 @@ Test(history_variable, serial_agrees_with_the_general_checker)
 }
 
 /*
- * Stamps explain a history or they do not. Both the stamps of the run itself and those of the order
- * that the graph gives do.
+ * The stamps of a run explain its history, and so do stamps in the order that the serial checker
+ * gives. If a spoilt history has no such order, its stamps are refused.
  */
 Test(history_variable, stamps_agree_with_the_order_that_they_name)
 {

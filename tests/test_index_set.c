@@ -42,7 +42,7 @@ enum how { NEAR, RANDOM };
 enum { DRAWS = 1000 };
 
 /*
- * Takes all numbers of a full set, adds them again in the order in which they came out, and so on.
+ * Takes all numbers of a full set, and adds them again in the order in which they came out, twice.
  */
 static void take_all(size_t limit, enum how how)
 {
@@ -197,7 +197,7 @@ enum { THREADS = 4, ROUNDS = 20000, LIMIT = 9000, MEMBERS = 40 };
 struct crew {
 	struct weiri_index_set set;
 	struct weiri_draws draws;
-	int holder[LIMIT]; /* plain: the number publishes it */
+	int holder[LIMIT]; /* plain: the add and the take of the number publish it */
 };
 
 static void *move_about(void *context)

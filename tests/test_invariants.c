@@ -1,8 +1,8 @@
 /*
- * test_invariants.c - each assertion that guards a structure fires on a structure that was spoiled.
+ * test_invariants.c - each assertion that guards a structure fails on a damaged structure.
  *
- * Only in builds that assert (assert_level 3). Each violation is planted in a child, which the
- * assertion must end with the invariant's name.
+ * This program is only in builds with assertions (assert_level 3). Each test plants a violation in
+ * a child, which the assertion must end with the invariant's name.
  */
 #include <criterion/criterion.h>
 
@@ -109,7 +109,9 @@ static struct weiri_scope enter(void)
 	return weiri_scope_enter(weiri_record_get());
 }
 
-/* Runs the call one instruction after the other, and `spoil` between them until it returns 1. */
+/*
+ * Runs the call one instruction after the other, and `spoil` between them until `spoil` returns 1.
+ */
 static void spoil_between_steps(void (*call)(void *context), int (*spoil)(void *context), void *context)
 {
 	struct stepped stepped = {.call = call, .context = context};
@@ -142,7 +144,7 @@ static weir_pending *pending_wait(void)
 static void plant_attempt_without_claim(void)
 {
 	struct weiri_scope scope = enter();
-	int moved = 0;
+	bool moved = false;
 
 	(void)weiri_pending_drive(&scope, pending_wait(), &moved);
 }
@@ -420,7 +422,7 @@ static void note_again_and_again(void *unused)
 		weiri_eras_note();
 }
 
-/* Between the load of the era and the look at it are steps, too. */
+/* Some of the steps are between the load of the era and its check. */
 static int turn_back_the_era(void *unused)
 {
 	(void)unused;
@@ -683,13 +685,13 @@ static void write_to_a_shared_chunk(void)
 	(void)weiri_root_row_to_write(branch, root, 0);
 }
 
-/* As it begins in combine.c. */
+/* The first members are those of combine.c. */
 struct combined {
 	struct weiri_retired retired;
 	_Atomic(size_t) users;
 };
 
-/* In the variable's round, once it is sealed; or NULL. */
+/* Returns the result in the variable's round, or NULL if the round is not sealed. */
 static struct combined *combined_in(weir_var *var)
 {
 	struct weiri_round *round = weiri_load_relaxed(&var->round);
@@ -721,7 +723,9 @@ static void use_what_has_no_users(void)
 	spoil_between_steps(add_one, forget_the_users, variable(0));
 }
 
-/* After the last user has given the result back, and before it retires its request. */
+/*
+ * Opens the round after the last user has given the result back, and before it retires its request.
+ */
 static int open_once_more(void *var)
 {
 	const struct combined *combined = combined_in(var);
@@ -738,7 +742,7 @@ static void retire_from_an_open_round(void)
 	spoil_between_steps(add_one, open_once_more, variable(0));
 }
 
-/* As it begins in txn.c. */
+/* The first member is that of txn.c. */
 struct txn {
 	uint64_t now;
 };
@@ -868,7 +872,7 @@ static void edit_what_is_published(void)
 
 	tree = tree_of(&edit, numbers, 3);
 	publish(&edit);
-	/* So that an edit takes the tree for its own, but not its children. */
+	/* Makes the edit take the tree for its own, but not the tree's children. */
 	tree->published = 0;
 	edit = weiri_tree_edit_begin(weir_default_allocator());
 	tree->origin = tree;
@@ -1075,7 +1079,7 @@ static void be_inside_twice(void)
 	weiri_inside_begin(&inner, made);
 }
 
-/* As it begins in coordinator.c. */
+/* The first members are those of coordinator.c. */
 struct coordinator {
 	_Atomic(uintptr_t) outcome;
 	_Atomic(uint32_t) crowd;
@@ -1093,7 +1097,7 @@ static void leave_when_all_have_left(void)
 	weir_coordinator_leave(member);
 }
 
-/* As it is in queue_runner.c. */
+/* The members are those of queue_runner.c. */
 struct queue_runner {
 	weir_allocator allocator;
 	void *threads;
@@ -1135,7 +1139,7 @@ static void run_once(weir_queue_runner_fn *step)
 		_exit(1);
 	(void)weir_queue_runner_join(runner, WEIR_NO_DEADLINE);
 	for (;;)
-		(void)pause(); /* the thread breaks it */
+		(void)pause(); /* the thread violates the invariant, which ends the process */
 }
 
 static void end_a_run_twice(void)

@@ -42,7 +42,7 @@ static void end(weir_keyed_join *join)
 	expect_no_tensor_left();
 }
 
-/* "<prefix>0", "<prefix>1", ... */
+/* Returns `count` keys, from "<prefix><first>" on. */
 static weir_tensor *keys_of(char prefix, int first, int count)
 {
 	weir_shape shape = vector_shape(count);
@@ -475,6 +475,7 @@ Test(keyed_join, BAR_017_a_cancel_halfway_ends_the_takers_that_are_left)
 
 /*
  * The first components come before the close and the second ones after it, while 100 takers wait.
+ * Returns how many of these got a full batch.
  */
 static int takers_that_got(enum weir_close_mode mode, enum weir_status rest)
 {
@@ -735,7 +736,7 @@ Test(keyed_join, a_cause_whose_message_is_not_terminated_is_kept_terminated)
 
 	memset(endless.message, 'x', sizeof(endless.message));
 	cr_assert_eq(weir_keyed_join_close(join, WEIR_CLOSE_DRAIN, &endless), WEIR_OK);
-	/* AddressSanitizer would see a read beyond the copy. */
+	/* AddressSanitizer would report a read beyond the copy. */
 	cr_assert_eq(weir_keyed_join_take_many(join, 4, 0, WEIR_NO_DEADLINE, NULL, &batch, &error), WEIR_OUT_OF_RANGE);
 	cr_expect_not_null(strstr(error.message, ": xxx"), "%s", error.message);
 	end(join);

@@ -245,7 +245,7 @@ static void count_wrong(struct crowd *crowd, int is_wrong)
 	(void)weiri_fetch_add_relaxed(&crowd->wrong, is_wrong != 0);
 }
 
-/* Appends a handful of entries, removes them from the middle to both ends, and repeats that. */
+/* Appends five entries, removes them in another order, and repeats that. */
 static void *come_and_go(void *argument)
 {
 	struct crowd *crowd = argument;

@@ -30,7 +30,7 @@ static void start_silent(void)
 
 Test(log, silent_until_a_hook_is_set, .init = start_silent)
 {
-	weiri_log(WEIR_LOG_ERROR, "nobody hears %d", 1);
+	weiri_log(WEIR_LOG_ERROR, "no hook gets %d", 1);
 	cr_expect_eq(heard, 0);
 }
 
@@ -47,7 +47,7 @@ Test(log, null_silences_again, .init = start_silent)
 {
 	weir_log_set_hook(listen);
 	weir_log_set_hook(NULL);
-	weiri_log(WEIR_LOG_INFO, "nobody hears");
+	weiri_log(WEIR_LOG_INFO, "no hook gets this");
 	cr_expect_eq(heard, 0);
 }
 

@@ -255,7 +255,10 @@ static void enqueue_one(void *context)
 	cr_assert_eq(weir_mpsc_try_enqueue(context, 100), WEIR_OK);
 }
 
-/* A queue that exchanges its tail and links the node afterwards cannot do this. */
+/*
+ * This fails if an enqueue exchanges the tail and links its node afterwards, as in many MPSC
+ * queues.
+ */
 Test(mpsc, what_others_enqueue_comes_out_beside_a_producer_stopped_anywhere)
 {
 	stepped_or_skip();

@@ -120,7 +120,7 @@ Test(named_store, a_name_that_is_taken_is_refused_and_the_object_stays_the_calle
 
 	cr_assert_eq(weir_store_add(store, NULL, "x", &things, &a, NULL, NULL), WEIR_OK);
 	cr_assert_eq(weir_store_add(store, NULL, "x", &things, &b, NULL, &error), WEIR_ALREADY_EXISTS);
-	cr_assert_str_eq(error.message, "store \"names\": \"x\" in container \"\" exists");
+	cr_assert_str_eq(error.message, "store \"names\": \"x\" in container \"\" already exists");
 	cr_assert_eq(b.destroyed, 0);
 	weir_store_destroy(store, NULL);
 	cr_assert_eq(a.destroyed, 1, "the call that was refused keeps no reference");
@@ -374,7 +374,7 @@ Test(named_store, bad_arguments_are_refused_by_name)
 	cr_assert_str_eq(error.message, "store \"store\": \"x\" needs a type, got NULL");
 	cr_assert_eq(weir_store_find(store, NULL, "x", &things, NULL, NULL), WEIR_INVALID_ARGUMENT);
 	cr_assert_eq(weir_store_find(store, NULL, "x", &things, &resource, &error), WEIR_NOT_FOUND);
-	cr_assert_str_eq(error.message, "store \"store\": \"x\" in container \"\" is not there");
+	cr_assert_str_eq(error.message, "store \"store\": \"x\" in container \"\" does not exist");
 	cr_assert_eq(weir_store_find_or_create(store, NULL, "x", &things, &maker, &resource, &error),
 	             WEIR_INVALID_ARGUMENT);
 	cr_assert_eq(weir_store_find_or_create(store, NULL, "x", &things, NULL, &resource, NULL), WEIR_INVALID_ARGUMENT);
@@ -410,7 +410,7 @@ static enum weir_status use_with(const weir_allocator *allocator, void *context)
 	if (status == WEIR_OK)
 		weir_resource_release(resource);
 	else
-		cr_assert_eq(thing->destroyed, 1, "an object that was made in vain is destroyed");
+		cr_assert_eq(thing->destroyed, 1, "an object that was made and not kept is destroyed");
 	weir_store_destroy(store, NULL);
 	cr_assert_eq(thing->destroyed, 1);
 	return status;

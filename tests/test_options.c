@@ -221,7 +221,7 @@ static const weir_shape pair = {.rank = 1, .dims = {2}};
 static const struct weir_tensor_component component = {.dtype = WEIR_F32, .shape = &pair};
 static const struct weir_queue_runner_step steps[] = {{step, NULL, NULL}};
 
-/* The required options, and the size of an earlier struct that ends after them. */
+/* Options with the required fields only. */
 static const struct weir_queue_options queue = {WEIR_QUEUE_OPTIONS_INIT, .capacity = 4};
 static const struct weir_tensor_queue_options tensor_queue = {WEIR_TENSOR_QUEUE_OPTIONS_INIT, .capacity = 4,
                                                               .components = &component, .component_count = 1};
@@ -240,8 +240,8 @@ static const size_t nothing = sizeof(size_t);
 static const struct call {
 	const char *name;
 	create_fn *create;
-	const void *options; /* with as many bytes as `earlier` */
-	size_t earlier;
+	const void *options; /* at least `earlier` bytes */
+	size_t earlier;      /* the size of a struct that ends after the required fields */
 	size_t size;
 } calls[] = {
 	{"ring", create_ring, &nothing, sizeof(size_t), sizeof(struct weir_ring_options)},

@@ -602,7 +602,7 @@ static void forget(void *context, enum weir_status status, const weir_error *err
 	(void)context, (void)status, (void)error, (void)items, (void)done;
 }
 
-/* Holds what is in the queue until it is cancelled. */
+/* Starts a batch that collects what is in the queue, and keeps it until the batch is cancelled. */
 static weir_pending *hold(weir_queue *queue, void *items[2])
 {
 	weir_pending *op = NULL;
@@ -679,7 +679,7 @@ Test(queue_batch, a_dequeue_beside_what_went_back_and_what_comes_in_is_not_told_
 		give_up(hold(beside.queue, items));
 		goes_on = stepped_start(&call, at);
 		put(beside.queue, 2, 2);
-		/* The second one unlinks what the first one has emptied. */
+		/* The first dequeue empties the putback, and the second one unlinks it. */
 		for (int i = 0; i < 2; i++) {
 			void *other;
 

@@ -181,7 +181,7 @@ Test(queue_fair, who_has_ended_and_is_still_linked_holds_up_nobody)
 	weir_pending_cancel(op, NULL);
 	{
 		struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
-		int moved = 0;
+		bool moved = false;
 
 		cr_expect_eq(weiri_pending_drive(&scope, op, &moved), WEIRI_PENDING_COMPLETE);
 		weiri_pending_finish(&scope, op);

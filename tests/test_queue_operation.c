@@ -46,7 +46,7 @@ static enum weiri_pending_outcome carry_on(weir_queue *queue, weir_pending *op)
 {
 	struct weiri_record *record = weiri_record_get();
 	struct weiri_scope scope = weiri_scope_enter(record);
-	int moved = 0;
+	bool moved = false;
 	enum weiri_pending_outcome outcome = weiri_pending_drive(&scope, op, &moved);
 
 	if (outcome == WEIRI_PENDING_COMPLETE)

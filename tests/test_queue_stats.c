@@ -1,5 +1,5 @@
 /*
- * test_queue_stats.c - what a queue reports of the events in it.
+ * test_queue_stats.c - the statistics of a queue.
  */
 #include <weir/select.h>
 #include <weir/flow/tensor_queue.h>
@@ -164,7 +164,7 @@ Test(queue_stats, the_mark_is_the_capacity_once_an_enqueue_found_no_room)
 	}
 }
 
-/* No call asks for the mark while it is high. */
+/* The test reads the mark only after the items were taken out again. */
 Test(queue_stats, the_mark_is_less_than_64_below_the_truth_with_one_producer)
 {
 	for (int i = 0; i < KINDS; i++) {
@@ -407,7 +407,7 @@ Test(queue_stats, a_walk_ends_at_the_first_that_finds_nothing)
 	destroy(queue);
 }
 
-/* Each vain look counts, if a thread other than the waiting one made it. */
+/* An attempt that finds nothing counts if a thread other than the owner made it. */
 Test(queue_stats, carrying_on_in_vain_is_a_retry)
 {
 	weir_queue *queue = fifo(4);
@@ -498,8 +498,8 @@ static void *move(void *context)
 }
 
 /*
- * However the threads meet, each wake ended an operation that moved an item. So there are never
- * more wakes than such operations.
+ * Under every schedule, each wake ends an operation that waited and then moved an item. So there
+ * are never more wakes than waits.
  */
 static void oscillate(weir_queue *queue, int producers, int consumers)
 {

@@ -116,7 +116,7 @@ static void expect_rows(weir_var *var, const double *wanted, size_t n)
 	weir_read_release(&read);
 }
 
-static int is_wanted_four_times(void *context)
+static bool is_wanted_four_times(void *context)
 {
 	return ++*(int *)context <= 4;
 }
@@ -132,12 +132,12 @@ Test(scatter, one_that_is_not_wanted_any_more_ends_soon)
 	weir_tensor *before = tensor_of(WEIR_I32, (weir_shape){1, {2}}, once);
 	weir_tensor *after = tensor_of(WEIR_I32, (weir_shape){1, {2}}, once);
 	weir_tensor *rows = tensor_of(WEIR_I32, (weir_shape){1, {MANY}}, indices);
-	struct weiri_change change = {.how = WEIRI_COMBINE_ADD, .is_of_rows = 1, .operand = rows, .indices = rows};
+	struct weiri_change change = {.how = WEIRI_COMBINE_ADD, .is_of_rows = true, .operand = rows, .indices = rows};
 	const struct weiri_change *changes[1] = {&change};
 	int asked = 0;
 
 	cr_assert_eq(weiri_change_fit(&change, "x", before, &variables_memory, NULL), WEIR_OK);
-	cr_expect_eq(weiri_changes_make(changes, 1, before, after, is_wanted_four_times, &asked), 0);
+	cr_expect_eq(weiri_changes_make(changes, 1, before, after, is_wanted_four_times, &asked), false);
 	cr_expect_eq(asked, 5);
 	weiri_change_fini(&change, &variables_memory);
 	weir_tensor_release(before);

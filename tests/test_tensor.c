@@ -426,7 +426,7 @@ Test(tensor, lives_until_its_last_reference_goes)
 
 static void *retain_read_release(void *argument)
 {
-	weir_tensor *tensor = argument; /* It comes with a reference. */
+	weir_tensor *tensor = argument; /* with a reference, which this thread releases */
 
 	for (int i = 0; i < 2000; i++) {
 		weir_tensor *again = weir_tensor_retain(tensor);

@@ -15,6 +15,14 @@ class Missing(Exception):
     """A mark is missing, or a result lacks the figures that a document needs."""
 
 
+def kept(root):
+    """Returns the folder of the kept result that README.md names, relative to the root."""
+    found = re.search(r"<!-- figures of (\S+);", (root / "README.md").read_text())
+    if not found:
+        raise Missing("README.md names no kept result")
+    return found.group(1)
+
+
 def between(text, mark, inside):
     """Returns the text with everything between the two marks replaced."""
     begin, end = rf"<!-- {mark}[^>]*-->\n", f"<!-- end of {mark} -->"
@@ -42,7 +50,13 @@ def best_of(tables, wanted):
     return ours + sorted((name for name in names if not name.startswith("weir")), key=score)[:wanted]
 
 
-def ring_table(results):
+def columns(results, heads):
+    """Each column names the processor, so that its figures cannot be read as those of another."""
+    return " | ".join(f"{results.processor}: {head}" for head in heads)
+
+
+def ring_rows(results):
+    """Returns the names, the tables, first that of one thread, and whether each contender is lock-free."""
     shapes = [table for table in (results.table("ring", shape) for shape in SQUARE) if table]
     alone = results.table("ring", "uncontended")
     if not shapes:
@@ -50,16 +64,22 @@ def ring_table(results):
     free = {cell.name: cell.lock_free for table in shapes for cell in table.cells}
     names = best_of(shapes, BEST)
     names += [name for name in free if name == "mutex ring" and name not in names]
-    heads = [shape.workload for shape in shapes]
+    return names, [alone, *shapes], free
+
+
+def ring_table(results):
+    names, tables, free = ring_rows(results)
+    heads = ["one thread, ns per pair", *(shape.workload for shape in tables[1:])]
     heads[-1] += " Mitems/s"
-    lines = [f"| bounded queue, capacity 1024 | lock-free | one thread, ns per pair | {' | '.join(heads)} |", "|---" * (3 + len(heads)) + "|"]
+    lines = [f"| bounded queue, capacity 1024 | lock-free | {columns(results, heads)} |", "|---" * (2 + len(heads)) + "|"]
     for name in names:
-        values = [cell_text(table, name) for table in [alone, *shapes]]
+        values = [cell_text(table, name) for table in tables]
         lines.append(f"| {name} | {'yes' if free[name] else 'no'} | {' | '.join(values)} |")
     return "\n".join(lines), len(free)
 
 
-def reader_table(results):
+def reader_rows(results):
+    """Returns the names, pairs of a table and its heading, and what each contender lacks."""
     tables = [(results.table("variable", workload), words) for workload, words in READERS]
     tables = [(table, words) for table, words in tables if table]
     if not tables:
@@ -69,11 +89,22 @@ def reader_table(results):
     keep = [name for name in ranked if not lacks[name]][:BEST]
     rest = [name for name in ranked if lacks[name]]
     names = keep + [name for name in rest if name in rest[:BEST] or name in ("mutex", "rwlock")]
-    lines = [f"| reading a shared value, ns of processor time | keeps the value | {' | '.join(words for _, words in tables)} |",
+    return names, tables, lacks
+
+
+def reader_table(results):
+    names, tables, lacks = reader_rows(results)
+    lines = [f"| reading a shared value, ns of processor time | keeps the value | {columns(results, [words for _, words in tables])} |",
              "|---" * (2 + len(tables)) + "|"]
     for name in names:
         lines.append(f"| {name} | {'no' if lacks[name] else 'yes'} | {' | '.join(cell_text(table, name) for table, _ in tables)} |")
     return "\n".join(lines)
+
+
+def memory_cells(results):
+    """Weir's cell, and those that were measured beside it; None without Weir's."""
+    memory = results.table("memory", "a reader is stopped")
+    return [memory.cells[0], *(cell for cell in memory.measured if not cell.ours)] if memory and memory.cells[0].measured else None
 
 
 def sentences(results):
@@ -83,14 +114,24 @@ def sentences(results):
     if found:
         words.append(f"A snapshot of {', '.join(k for k, _ in found)} variables beside a thread that commits to all of them takes "
                      f"{', '.join(value for _, value in found)} ns.")
-    memory = results.table("memory", "a reader is stopped")
-    if memory and memory.cells[0].measured:
-        ours = memory.cells[0]
+    memory = memory_cells(results)
+    if memory:
+        ours, *rivals = memory
         kept = f", with at most {figure(max(ours.beside))} MiB waiting to be freed" if ours.beside else ""
-        others = [f"{cell.name} {figure(cell.median)} thousand" for cell in memory.measured if not cell.ours]
+        others = [f"{cell.name} {figure(cell.median)} thousand" for cell in rivals]
         words.append(f"While a reader is stopped in the middle of a read, a writer publishes {figure(ours.median)} thousand values of "
                      f"64 KiB per second{kept}" + (f"; with {', '.join(others)}" if others else "") + ".")
     return "\n".join(words)
+
+
+def claims(results):
+    """Returns the suite, the workload and the contender of each row whose figure the documents show beside Weir's."""
+    rings, ring_tables, _ = ring_rows(results)
+    readers, reader_tables, _ = reader_rows(results)
+    shown = [(table, name) for table in ring_tables for name in rings] + [(table, name) for table, _ in reader_tables for name in readers]
+    shown += [(cell.table, cell.name) for cell in memory_cells(results) or ()]
+    return {(table.suite, table.workload, name) for table, name in shown
+            if table and table.cell(name) and name != table.cells[0].name}
 
 
 def figures(results, folder):
@@ -109,5 +150,5 @@ def plot(results):
         if table:
             names = set(best_of([table], 9))
             rows = [row for row in page.rows_of(table) if row["name"] in names or row["name"] == "mutex ring"]
-            panels.append(plots.bars(f"{shape} producers/consumers", page.note_of(table), "million items per second", rows, figure))
+            panels.append(plots.bars(f"{shape} producers/consumers, {results.processor}", page.note_of(table), "million items per second", rows, figure))
     return plots.stacked(panels, 2, "throughput of bounded queues of capacity 1024 by the number of producers and consumers") + "\n"

@@ -1,6 +1,8 @@
 """Reads a result of weir-bench --json, as tables of cells."""
-import json
+import re
 import statistics
+
+import checked
 
 
 class Cell:
@@ -92,14 +94,18 @@ class Table:
 
 class Results:
     def __init__(self, path):
-        data = json.loads(path.read_text())
-        if data.get("format") != "weir-bench 1":
-            raise ValueError(f"{path} is not a result of weir-bench --json")
+        data = checked.read(path)
         self.machine = data["machine"]
         self.events = data.get("events", "none")
         self.repeat, self.duration_ms, self.pin = data["repeat"], data["duration_ms"], data.get("pin", "none")
         self.absent = data.get("absent", [])
         self.tables = [Table(table, self.events) for table in data["tables"]]
+
+    @property
+    def processor(self):
+        """The name of the processor, without trade marks, frequency and number of cores."""
+        name = self.machine["processor"]
+        return " ".join(re.sub(r"\([^)]*\)|\bCPU\b.*|@.*|\b\d+-Core\b.*", "", name).split()) or name
 
     def suites(self):
         return list(dict.fromkeys(table.suite for table in self.tables))

@@ -25,7 +25,9 @@ static int64_t value_of(const _Atomic(int64_t) *counter)
 
 /* -- feeders ----------------------------------------------------------------------------------- */
 
-/* Enqueues the next example, or reports that the input has ended. All feeders call it at once. */
+/*
+ * Enqueues the next example, or reports that the input has ended. All feeders call it concurrently.
+ */
 static enum weir_status feed(void *context, weir_cancel *cancel, weir_error *error)
 {
 	struct job *job = context;

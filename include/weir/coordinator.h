@@ -141,7 +141,7 @@ WEIR_API weir_cancel *weir_coordinator_cancel(const weir_coordinator *coordinato
 /*
  * Registers a callback: fn(context) runs once when a stop is requested, on the thread that requests
  * it. If a stop was requested before, fn runs before this call returns. The caller keeps *hook
- * until weir_cancel_off(). Errors as weir_cancel_on().
+ * until weir_cancel_off(). Errors as for weir_cancel_on().
  * @since 0.1
  */
 WEIR_API enum weir_status weir_coordinator_on_stop(weir_coordinator *coordinator,

@@ -102,11 +102,10 @@ typedef struct weir_mean weir_mean;
 
 /*
  * The number of values added, and their sum. For each thread with a line of its own, sum and count
- * belong together: the sum is that of exactly the first `count` values. (The read tries 64 times.
- * It fails only if the thread adds 7 values between two loads each time; the sum may then include
- * more.) For threads on shared lines, the sum may include values added during the read that the
- * count does not. Each thread's sum is rounded as it adds; these sums are added in no particular
- * order.
+ * agree: the sum is that of exactly the first `count` values. (The read tries 64 times. It fails
+ * only if the thread adds 7 values between two loads each time; the sum may then include more.) For
+ * threads on shared lines, the sum may include values added during the read that the count does
+ * not. Each thread's sum is rounded as it adds; these sums are added in no particular order.
  */
 struct weir_mean_value {
 	uint64_t count;
@@ -185,7 +184,7 @@ WEIR_API enum weir_status weir_histogram_read(const weir_histogram *histogram,
 
 /*
  * Add or subtract the content of `from`. Subtract an earlier read of the same histogram to see what
- * was added since. Errors as weir_histogram_read().
+ * was added since. Errors as for weir_histogram_read().
  * @since 0.1
  */
 WEIR_API enum weir_status weir_summary_merge(weir_summary *into, const weir_summary *from,

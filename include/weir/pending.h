@@ -21,8 +21,8 @@
  * An operation has *ended* when its callback has returned. So what the callback used may be freed
  * once weir_pending_wait() or weir_pending_try_wait() has said so.
  *
- * Ownership. A handle is one reference. The owner gives it back with weir_pending_release(), at any
- * time, which does not end the operation. The handle may outlive what the operation waits for.
+ * Ownership. A handle is one reference. The owner may give it back with weir_pending_release() at
+ * any time. This does not end the operation. The handle may outlive what the operation waits for.
  */
 #ifndef WEIR_PENDING_H
 #define WEIR_PENDING_H
@@ -38,8 +38,8 @@ WEIR_BEGIN_DECLS
 typedef struct weir_pending weir_pending;
 
 /*
- * Ends the operation with WEIR_CANCELLED, unless the operation ends first. The first of several
- * cancels decides, and a close counts as a cancel. `cause` (may be NULL) is quoted in the
+ * Ends the operation with WEIR_CANCELLED, unless the operation ends first. Of several cancels and
+ * closes, the first determines the status and the message. `cause` (may be NULL) is quoted in the
  * operation's message. The callback may run inside of this call, or later on the thread that is
  * completing the operation. Never blocks. Idempotent. Accepts NULL. If there is no memory for this
  * thread's record, the operation moves nothing more, and ends when another call reaches it.
@@ -49,10 +49,10 @@ WEIR_API void weir_pending_cancel(weir_pending *pending, const weir_error *cause
 
 /*
  * Waits until the operation has ended. Returns its status, with its message in *error (may be
- * NULL).
+ * NULL), or the status of the wait:
  *   WEIR_DEADLINE_EXCEEDED   deadline_ns (weir/time.h; 0: only looks) passed before it ended
- *   WEIR_CANCELLED           also: `cancel` (may be NULL) fired first; *error says which
- *   WEIR_RESOURCE_EXHAUSTED  also: no memory to watch the token
+ *   WEIR_CANCELLED           `cancel` (may be NULL) fired first; *error says so
+ *   WEIR_RESOURCE_EXHAUSTED  there is no memory to watch the token
  *   WEIR_INVALID_ARGUMENT    pending is NULL
  * A wait that ends early does not change the operation. weir_pending_try_wait() tells whether the
  * status is that of the operation or that of the wait. Ordering: what the thread that ended the

@@ -185,7 +185,7 @@ WEIR_API enum weir_status weir_queue_enqueue(weir_queue *queue, void *item, uint
 /*
  * Enqueues items one by one, in order, as room appears. Whatever the outcome, *done (may be NULL)
  * is the number of items enqueued: those belong to the queue, the rest to the caller. count may
- * exceed the capacity; 0 succeeds immediately. Errors as weir_queue_enqueue().
+ * exceed the capacity; 0 succeeds immediately. Errors as for weir_queue_enqueue().
  * @since 0.1
  */
 WEIR_API enum weir_status weir_queue_enqueue_many(weir_queue *queue, void *const items[],

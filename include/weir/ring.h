@@ -23,7 +23,7 @@
  * Ordering. What a thread wrote before it enqueued a value is visible to the thread that dequeues
  * the value. What a thread wrote before it closed the ring is visible to every thread that finds
  * the ring closed. All calls are linearizable in C11, and so are the answers "full" and "empty".
- * Closing is not a single moment: see weir_ring_close().
+ * A close does not take effect at a single instant: see weir_ring_close().
  *
  * Source: LTQ, the lazy-index ticket ring; lib/weir/ring/algorithm.h describes and proves it, and
  * compares it with NBLFQ (Denis and Goedefroit, IPDPS 2025), its closest published relative.
@@ -44,7 +44,8 @@ typedef struct weir_ring weir_ring;
 enum weir_ring_format {
 	WEIR_RING_FORMAT_BEST = 0,  /* LTQ16 if the machine has a lock-free 16-byte CAS, else LTQ64 */
 	WEIR_RING_FORMAT_LTQ16 = 1, /* 16-byte slots: one CAS16 to enqueue, one CAS64 to dequeue */
-	WEIR_RING_FORMAT_LTQ64 = 2  /* single-width C11 atomics only; slots name cells */
+	WEIR_RING_FORMAT_LTQ64 =
+		2 /* single-width C11 atomics only; slots refer to cells */
 };
 
 enum { WEIR_RING_MAX_CAPACITY = 1 << 30, WEIR_RING_ALIGNMENT = 128 };

@@ -98,7 +98,7 @@ WEIR_API enum weir_status weir_ring_list_try_dequeue(weir_ring_list *list, uint6
 /*
  * Enqueues all of values[0 .. count-1] in order, or, if the status is not WEIR_OK, the first *done
  * of them. Each value is one linearizable enqueue; enqueues of other threads may come between them.
- * Errors as weir_ring_list_enqueue().
+ * Errors as for weir_ring_list_enqueue().
  * @since 0.1
  */
 WEIR_API enum weir_status weir_ring_list_enqueue_many(weir_ring_list *list, const uint64_t values[],

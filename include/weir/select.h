@@ -72,10 +72,10 @@ WEIR_API enum weir_status weir_try_select(struct weir_select_case cases[], size_
  * Like weir_try_select(), but waits until a case can proceed, until deadline_ns (absolute; 0: tries
  * once), or until `cancel` (may be NULL) fires.
  *
- * Errors: as weir_try_select(), with WEIR_DEADLINE_EXCEEDED or WEIR_CANCELLED (the token) instead
- * of WEIR_WOULD_BLOCK, and WEIR_RESOURCE_EXHAUSTED also if there is no memory to wait with. On an
- * error no case proceeded, the caller still owns the items of enqueues, and *chosen and the cases
- * are untouched.
+ * Errors: as for weir_try_select(), with WEIR_DEADLINE_EXCEEDED or WEIR_CANCELLED (the token)
+ * instead of WEIR_WOULD_BLOCK, and WEIR_RESOURCE_EXHAUSTED also if there is no memory to wait with.
+ * On an error no case proceeded, the caller still owns the items of enqueues, and *chosen and the
+ * cases are untouched.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_select(struct weir_select_case cases[], size_t count,

@@ -23,11 +23,11 @@
  *
  * A stalled thread delays no other, even if it is stalled inside a callback or destructor.
  *
- * Lifetime. A look-up gives a counted reference to a *resource*: a name with its object. Removing
- * the name ends look-ups. The object is destroyed with the last reference, on the thread that
- * releases it, and never inside a lock or a section of Weir. References may outlive the store. A
- * call that finds an object of another type, or a name that is taken, releases what it found. If
- * the name was removed meanwhile, the destructor may run in that call.
+ * Lifetime. A look-up gives a counted reference to a *resource*: a name with its object. After its
+ * name is removed, no look-up finds it. The object is destroyed with the last reference, on the
+ * thread that releases it, and never inside a lock or a section of Weir. References may outlive the
+ * store. A call that finds an object of another type, or a name that is taken, releases what it
+ * found. If the name was removed meanwhile, the destructor may run in that call.
  *
  * Ordering. What a thread wrote before it added an object is visible to each thread that finds it.
  * What a thread wrote before it released a reference is visible to the destructor. Calls on one
@@ -47,7 +47,7 @@ typedef struct weir_store weir_store;
 typedef struct weir_resource weir_resource;
 
 /*
- * A kind of objects. It is identified by the address of this struct: define one constant per kind.
+ * A kind of object. It is identified by the address of this struct: define one constant per kind.
  */
 struct weir_resource_type {
 	const char *name;              /* for messages: "variable" */
@@ -116,8 +116,8 @@ WEIR_API enum weir_status weir_store_find(weir_store *store, const char *contain
  */
 struct weir_store_maker {
 	/*
-	 * Creates *object. Its error becomes the error of the call. It may run although the object of
-	 * another thread is kept; its own object is then destroyed.
+	 * Creates *object. Its error becomes the error of the call. If another thread adds the name
+	 * while this runs, that thread's object is kept, and the object created here is destroyed.
 	 */
 	enum weir_status (*create)(void *context, void **object, weir_error *error);
 	/*

@@ -167,8 +167,8 @@ WEIR_API void weir_tensor_builder_discard(weir_tensor_builder *builder);
  * Creates a tensor with a copy of `data`: elements x weir_dtype_size bytes, or for WEIR_BYTES an
  * array of weir_bytes whose strings are copied too. It is one allocation.
  *
- * Errors: as weir_tensor_builder_create(), and WEIR_INVALID_ARGUMENT if data is NULL although there
- * are elements, or a string has a size but no data.
+ * Errors: as for weir_tensor_builder_create(), and WEIR_INVALID_ARGUMENT if data is NULL although
+ * there are elements, or a string has a size but no data.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_tensor_copy_of(enum weir_dtype dtype, const weir_shape *shape,
@@ -231,7 +231,7 @@ WEIR_API enum weir_status weir_tensor_slice(weir_tensor *tensor, int64_t begin, 
                                             weir_tensor **out);
 
 /*
- * Creates a view of row `index`, without the first dimension. Errors as weir_tensor_slice().
+ * Creates a view of row `index`, without the first dimension. Errors as for weir_tensor_slice().
  * @since 0.1
  */
 WEIR_API enum weir_status weir_tensor_row(weir_tensor *tensor, int64_t index, weir_tensor **out);

@@ -105,7 +105,7 @@ WEIR_API int weir_watch_fd(const weir_watch *watch);
 
 /*
  * Takes a handle on the newest version, if it is newer than the one taken last; the caller releases
- * it. Otherwise returns WEIR_WOULD_BLOCK. Other errors as weir_var_read().
+ * it. Otherwise returns WEIR_WOULD_BLOCK. Other errors as for weir_var_read().
  * @since 0.1
  */
 WEIR_API enum weir_status weir_watch_try_take(weir_watch *watch, weir_read *read);

@@ -1,4 +1,4 @@
-"""scripts/mutate --meaning: draws mutants, tries them, and keeps what noticed them."""
+"""scripts/mutate --meaning: draws mutants, tries them, and records which check noticed each."""
 import argparse
 import collections
 import concurrent.futures
@@ -168,7 +168,7 @@ class Campaign:
         return left
 
     def write_survivors(self, left, numbers):
-        """Writes the survivors without a reason to build/meaning.survivors, with the checks that reach them."""
+        """Writes build/meaning.survivors: the survivors that equivalents.tsv does not explain, with the checks that reach them."""
         lines = []
         for m in left:
             if meaning.key_of(m) in self.explained:
@@ -229,11 +229,11 @@ def main(root, words):
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", action="append", default=[],
                         help="only those of the drawn mutants that have this text in their description or line")
-    parser.add_argument("--layer", action="append", default=[], help="a folder of sources, as seen from lib/")
+    parser.add_argument("--layer", action="append", default=[], help="a folder of sources, relative to lib/")
     parser.add_argument("--by", action="append", choices=trials.KINDS, help="only checks of this kind; may be repeated")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--budget", type=float, default=25,
-                        help="for one mutant, run at most those unit tests that together take so many seconds without a mutant")
+                        help="for each mutant, run only as many unit tests as together take this many seconds without a mutant")
     parser.add_argument("--owed", action="store_true", help="only mutants that neither table has")
     parser.add_argument("--killed", action="store_true", help="only mutants that killers.tsv has")
     parser.add_argument("--explained", action="store_true", help="only mutants that equivalents.tsv has")

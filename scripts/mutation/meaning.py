@@ -38,6 +38,7 @@ GIVES_BACK = re.compile(r"(\(void\)\s*)?\w*(weiri_release|_release|_fini|_free|_
 # The arguments of these commute.
 COMMUTES = ("weiri_add", "weiri_multiply", "weiri_layout_add", "weiri_spec_compatible", "weiri_dim_compatible", "weiri_dim_merge",
             "weir_shape_equal", "swap", "same_output")
+OPPOSITE = {"true": "false", "false": "true"}
 MESSAGE = ("weiri_describe", "weiri_fail", "weiri_log", "snprintf", "vsnprintf")
 
 # A file that is not C by itself is read through one of the files that include it.
@@ -148,7 +149,7 @@ class Unit:
             return ""
         if kind == cindex.TypeKind.RECORD:
             return f"({self.result.spelling.replace('const ', '')}){{{{0}}}}"
-        return "0"
+        return "false" if kind == cindex.TypeKind.BOOL else "0"
 
     def visit_list(self, statements):
         before = None
@@ -276,10 +277,10 @@ class Unit:
             return
         text = self.text(place)
         zero = self.zero()
-        if re.fullmatch(r"NULL|0u?|WEIR_OK|false|\d+|-\d+|\(.*\)\{.*\}", text):
+        if re.fullmatch(r"NULL|0u?|WEIR_OK|true|false|\d+|-\d+|\(.*\)\{.*\}", text):
             special = (cindex.TypeKind.ENUM, cindex.TypeKind.POINTER, cindex.TypeKind.RECORD)
-            if re.fullmatch(r"\d+|WEIR_OK|0u?", text) and self.result.get_canonical().kind not in special:
-                other = "1" if text.startswith("0") else "0"
+            if re.fullmatch(r"\d+|WEIR_OK|0u?|true|false", text) and self.result.get_canonical().kind not in special:
+                other = OPPOSITE.get(text) or ("1" if text.startswith("0") else "0")
                 self.add("return", span, f"return {text} -> {other}", self.around(place, f"({{}} ? {other} : (", "))"))
             return
         if self.result.get_canonical().kind != cindex.TypeKind.RECORD and not is_zero(children[0]):
@@ -323,7 +324,7 @@ class Unit:
             self.visit_expression(child, truth and kind in (K.PAREN_EXPR, K.UNEXPOSED_EXPR))
 
     def literal(self, cursor):
-        """Makes the mutant in which a number that is compared or added is greater by one."""
+        """Makes the mutant in which a number that is compared or added is greater by one, or a truth value that is assigned the other."""
         while cursor.kind in (cindex.CursorKind.UNEXPOSED_EXPR, cindex.CursorKind.PAREN_EXPR):
             inner = list(cursor.get_children())
             if len(inner) != 1:
@@ -333,6 +334,9 @@ class Unit:
         if cursor.kind == cindex.CursorKind.INTEGER_LITERAL and place is not None and re.fullmatch(r"\d+[uUlL]*", self.text(place)):
             if cursor.type.get_canonical().kind != cindex.TypeKind.POINTER:
                 self.add("bound", place, f"{self.line_part(place)}: {self.text(place)} + 1", self.around(place, "(", " + {})"))
+        elif place is not None and self.text(place) in OPPOSITE:
+            text, other = self.text(place), OPPOSITE[self.text(place)]
+            self.add("bound", place, f"{self.line_part(place)}: {text} -> {other}", self.around(place, f"({{}} ? {other} : ", ")"))
 
     def line_part(self, span):
         """Returns a few characters on both sides of a span, so that the name of a change says which of two equal numbers it means."""

@@ -3,11 +3,12 @@
  * threads agree which version that is. This holds whatever other changes of the variable come in
  * between.
  *
- * Values have two elements, which is large here. Each thread's updates add to a decimal place of
- * that thread, so that a value shows how many updates of each thread it contains. An assignment
- * restarts at 1000. The second element is always twice the first. A read of an incomplete value
- * would find other elements, or show as a race. The checker itself finds reads of freed memory and
- * leaks. A thread releases the operand of an update right after the call.
+ * Values have two elements, which setup() declares large enough for combining. Each thread's
+ * updates add to a decimal place of that thread, so that a value shows how many updates of each
+ * thread it contains. An assignment restarts at 1000. The second element is always twice the first.
+ * So a read of an incomplete value would fail this test, or show as a race. The checker itself
+ * finds reads of freed memory and leaks. A thread releases the operand of an update right after the
+ * call.
  */
 #include <string.h>
 #include <weir/scatter.h>
@@ -199,7 +200,7 @@ static void call(size_t me, char what)
 static void thread(void *context, size_t me)
 {
 	(void)context;
-	if (scene.endless) /* Close to the end of time, each deadline is WEIR_NO_DEADLINE. */
+	if (scene.endless) /* Advances the clock almost to its end: later deadlines become WEIR_NO_DEADLINE. */
 		(void)weiri_futex_wait(&scene.never_woken[me], 0, WEIR_NO_DEADLINE - 1);
 	scope_calls(me, scene.calls[me], call);
 }

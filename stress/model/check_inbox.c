@@ -34,7 +34,7 @@ static void put(size_t number)
 
 static int take(unsigned turn)
 {
-	int moved = 0;
+	bool moved = false;
 	struct job *job = (struct job *)weiri_inbox_take(&scene.inbox, turn, &moved);
 
 	if (job == NULL)

@@ -33,7 +33,7 @@ static struct scene {
 } scene;
 
 /* Takes one item. */
-static enum weiri_pending_outcome attempt(struct weiri_scope *scope, weir_pending *pending, int *moved)
+static enum weiri_pending_outcome attempt(struct weiri_scope *scope, weir_pending *pending, bool *moved)
 {
 	/* [relaxed] see above; the CAS decides. */
 	int items = weiri_load_relaxed(&scene.items);
@@ -126,7 +126,7 @@ static const struct scope *current;
 	LETTER('t', "take, waiting", take(me)) \
 	LETTER('p', "put", put()) \
 	LETTER('w', "wait with the handle of the take that was started", wait_with_handle()) \
-	LETTER('l', "look whether the take that was started has ended", look_with_handle()) \
+	LETTER('l', "check whether the take that was started has ended", look_with_handle()) \
 	LETTER('k', "cancel that take", weir_pending_cancel(scene.handle, NULL)) \
 	LETTER('F', "fire the token of waits with the handle", (void)weir_cancel_fire(scene.token, NULL))
 

@@ -2,7 +2,8 @@
  * check_queue_runner.c - a queue runner: the last thread closes the queue, once, after all steps of
  * the other threads; a stop cancels the queue; after the join everything may be freed.
  *
- * The threads of the run are the checker's, lent to the library's pthread_create (threads.h).
+ * The threads of the run are threads of the checker, which the library's pthread_create() borrows
+ * (threads.h).
  */
 #include <limits.h>
 #include <stdio.h>
@@ -24,8 +25,8 @@ static struct scene {
 	size_t threads;
 	size_t step_count;
 	enum weir_status ends_with[MOST]; /* what the step of that thread returns in its second call */
-	int second_waits;                 /* the second thread's step, for the stop */
-	int tells;                        /* the step only shows that the run is under way */
+	int second_waits;                 /* 1: the second thread's step waits for the stop */
+	int tells;                        /* 1: each step stores in `began` that the run is under way */
 	_Atomic(uint32_t) began;
 	_Atomic(uint32_t) started; /* the first start has returned */
 	_Atomic(uint32_t) stopped;
@@ -109,7 +110,7 @@ static void join_and_destroy(void)
 	weir_model_assert(weir_queue_runner_destroy(scene.runner, NULL) == WEIR_OK);
 }
 
-/* Thread 0 starts, joins and frees. The other threads are the run. */
+/* Thread 0 starts, joins and frees. The other threads carry out the run. */
 static void run(void *context, size_t who)
 {
 	(void)context;
@@ -138,7 +139,7 @@ static void closed_with_error(void *context)
 	weir_model_assert(scene.closed == 1 && scene.cancelled == 0 && scene.status == WEIR_DATA_LOSS);
 }
 
-/* The last thread stops the run that thread 0 started, or is too late. */
+/* Thread 0 stops the run that it started; the stop may come too late. */
 static void stop_beside_run(void *context, size_t who)
 {
 	(void)context;
@@ -271,8 +272,8 @@ static void cancelled_at_most_once(void *context)
 }
 
 /*
- * A destroy without a join succeeds because the run is over. It sees everything that the run's
- * threads did.
+ * A destroy without a join succeeds only if the run is over. Thread 0 then sees everything that the
+ * run's threads did.
  */
 static void destroy_without_join(void *context, size_t who)
 {
@@ -294,7 +295,7 @@ static void end_coordinator(void *context)
 	weir_model_assert(weir_coordinator_destroy(scene.coordinator, NULL) == WEIR_OK);
 }
 
-/* A run is under way; the last thread starts another one if that run is over. */
+/* A run has been started. The last thread starts another one if the first is over by then. */
 static void setup_running(void *context)
 {
 	setup_with_coordinator(context);

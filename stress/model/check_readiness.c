@@ -131,7 +131,7 @@ static int polls_once(void)
  * The accesses to the counter order nothing. That a settle sees a change of the counter depends on
  * the pairs of the ready descriptor alone.
  */
-static int above_0(void *context)
+static bool above_0(void *context)
 {
 	(void)context;
 	return weiri_load_relaxed(&scene.counter) > 0;

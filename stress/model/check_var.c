@@ -2,7 +2,7 @@
  * check_var.c - variables and reclamation: reads during writes and collections, snapshots during
  * writes and commits.
  *
- * Some order explains all results of assigns, reads, looks, snapshots and commits (judged.h). In
+ * The results of assigns, reads, looks, snapshots and commits must be linearizable (judged.h). In
  * finish() everything must be freed.
  */
 #include <stdio.h>
@@ -84,7 +84,7 @@ static void assign(weir_var *var, int64_t value)
 	weir_tensor_release(tensor);
 }
 
-/* No bound is required. */
+/* A read whose number of steps is not checked against a bound. */
 static void read_now(weir_var *var, weir_read *read)
 {
 	weir_model_call_begins(7);
@@ -103,7 +103,7 @@ static void snapshot_of_x(weir_read *read)
 
 /*
  * The bound of a release applies to handles with a slot. The release of a handle without a slot is
- * only lock-free if it drops the last reference.
+ * not wait-free if it drops the last reference.
  */
 static void release(weir_read *read)
 {
@@ -504,11 +504,11 @@ static void snapshot_passed_on(void *context, size_t who)
 
 static void finish_passed_on(void *context)
 {
-	weir_read_release(&scene.handle); /* the thread that should do it may have come too early */
+	weir_read_release(&scene.handle); /* thread 2 may have looked before the handle was passed on */
 	finish(context);
 }
 
-/* Two writers, two snapshots: they agree about which write came first. */
+/* Two writers, two snapshots: the snapshots agree about which write came first. */
 static void snapshots_beside_writers(void *context, size_t who)
 {
 	(void)context;
@@ -664,7 +664,7 @@ static void commit_beside_look_and_era(void *context, size_t who)
 	}
 }
 
-/* The same if y has moved, so that the commit may be aborted with x's part installed. */
+/* The same, but y may move, so that the commit is aborted with x's part installed. */
 static void aborted_commit_beside_look_and_era(void *context, size_t who)
 {
 	(void)context;

@@ -34,7 +34,7 @@ void weiri_eventfd_close(struct weiri_eventfd event)
 	(void)event;
 }
 
-int weiri_eventfd_is_ours(const struct weiri_eventfd *event)
+bool weiri_eventfd_is_ours(const struct weiri_eventfd *event)
 {
 	return event->forks == 0;
 }

@@ -4,7 +4,7 @@
 #ifndef WEIR_MODEL_EVENTFD_H
 #define WEIR_MODEL_EVENTFD_H
 
-/* 1 once a thread has taken from a count that was 0. */
+/* 1 once a thread has decremented a count that was 0. */
 extern int weiri_model_eventfd_fault;
 
 unsigned weiri_model_eventfd_count(int fd);

@@ -3,16 +3,16 @@
  * reached.
  *
  * With weir_model_options.merge_states an execution ends where it reaches a state that another
- * execution has reached, because what can follow is explored from there. The state consists of what
- * memory, views, heap and system hold (memory_state.c, heap.c, system.c). It leaves out what no
- * thread can notice any longer. It also leaves out what, according to the executions so far, no
- * thread looks at. The state contains the stack of each thread down to the frame that called the
- * checker, with the registers that the compiler saved there. The hash of a stack is computed again
- * if another thread writes to the stack. A stack also contains dead values. States that are equal
- * otherwise may differ in these, which only costs time. To reduce this, the checker wipes the
- * memory below the frame before it returns.
+ * execution has reached, because what can follow is explored from that other execution. The state
+ * consists of what memory, views, heap and system hold (memory_state.c, heap.c, system.c). It
+ * leaves out what no thread can notice any longer. It also leaves out what, according to the
+ * executions so far, no thread looks at. The state contains the stack of each thread down to the
+ * frame that called the checker, with the registers that the compiler saved there. The hash of a
+ * stack is computed again if another thread writes to the stack. A stack also contains dead values.
+ * States that are equal otherwise may differ in these, which only costs time. To reduce this, the
+ * checker wipes the memory below the frame before it returns.
  *
- * check_state.c shows that each part is needed, by leaving out one after the other.
+ * check_state.c shows that each part is needed, by leaving out one part at a time.
  *
  * Hashes of 64 bits are compared. The probability that two of n states share a hash is about n^2 /
  * 2^64 (5 in a million for ten million states). In that case the executions that continue from one

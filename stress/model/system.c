@@ -9,6 +9,7 @@
 #include <link.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +26,7 @@
 
 _Atomic(int) weiri_fence_asymmetric = 1;
 
-int weiri_fence_heavy(void)
+bool weiri_fence_heavy(void)
 {
 	STATE_ENTER(9);
 	if (model_running && model_options.symmetric)
@@ -33,7 +34,7 @@ int weiri_fence_heavy(void)
 	else if (model_running)
 		memory_heavy_fence();
 	state_leave();
-	return 1;
+	return true;
 }
 
 void weiri_fence_setup(void)
@@ -207,9 +208,9 @@ static int wait_on(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline
 	return model_block(address, deadline_ns != WEIR_NO_DEADLINE) ? 1 : pass_deadline(deadline_ns);
 }
 
-int weiri_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns)
+bool weiri_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns)
 {
-	int woken;
+	bool woken;
 
 	STATE_ENTER(state_mix(expected, deadline_ns));
 	woken = wait_on(word, expected, deadline_ns);

@@ -112,7 +112,7 @@ uint32_t weiri_thread_ask(void)
 	return weiri_thread_mine;
 }
 
-int weiri_thread_is_gone(uint32_t thread)
+bool weiri_thread_is_gone(uint32_t thread)
 {
 	/* [relaxed] P3: the caller has its own fence. */
 	return thread >= WEIRI_MODEL_NO_THREAD || weiri_load_relaxed(&gone[thread - 1]) != 0;

@@ -53,7 +53,7 @@ static void check_places(struct weiri_saved_tensor tensors[], size_t count, uint
 	require(end == data_size);
 }
 
-/* Each tensor is found, under a number of its own. */
+/* A search for the name of each tensor finds that tensor. */
 static void check_names(const struct weiri_saved_header *header)
 {
 	for (size_t i = 0; i < header->count; i++) {
@@ -64,7 +64,7 @@ static void check_names(const struct weiri_saved_header *header)
 	}
 }
 
-/* What our writer makes of these tensors reads as the same tensors. */
+/* The header that our writer makes for these tensors is read as the same tensors. */
 static void check_written(const struct weiri_saved_tensor tensors[], size_t count, uint64_t data_size)
 {
 	size_t size = weiri_saved_header_write(tensors, count, NULL, 0);
@@ -86,7 +86,7 @@ static void check_written(const struct weiri_saved_tensor tensors[], size_t coun
 	free(text);
 }
 
-/* Everything that must be true of an accepted header. */
+/* Checks everything that must be true of an accepted header. */
 static void check_accepted(const struct weiri_saved_header *header, uint64_t data_size)
 {
 	struct weiri_saved_tensor *tensors = tensors_of(header);
@@ -113,7 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	data_size = data[0] | (uint64_t)data[1] << 8;
 	size -= SIZE_BYTES;
-	/* The copy ends where its memory ends. */
+	/* The copy ends where its memory ends, so that AddressSanitizer finds a read past the end. */
 	text = malloc(size != 0 ? size : 1);
 	if (text == NULL)
 		return 0;

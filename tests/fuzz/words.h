@@ -11,8 +11,8 @@
 enum { MOST_WORDS = 64 };
 
 /*
- * Words end with a zero byte. words[0] is the caller's; returns the memory of the others, NULL:
- * there is none.
+ * Splits the bytes into words[1], words[2], ...; a zero byte ends each word. The caller sets
+ * words[0]. Returns the memory of the words, which the caller frees, or NULL without memory.
  */
 static inline char *split_words(const uint8_t *data, size_t size, char *words[static MOST_WORDS + 1], int *count)
 {

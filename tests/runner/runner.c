@@ -5,10 +5,10 @@
  * The tests run in a child, and the parent watches. The parent ends a test that exceeds its limit
  * or hangs, and names a test that crashed. The limit is of processor time, because a busy machine
  * may leave a test little of it. Time that several processors spend at once counts once, so that a
- * test of many threads does not end sooner on a machine of many processors. A test hangs if two
- * things are true of PATIENCE_SECONDS: it used less than a twentieth of a processor, and in less
- * than half of the looks one of its threads wanted to run. scripts/limits.py does the same. A
- * thread could watch too, but then every fork() in a test would fork a process with threads, which
+ * test of many threads does not end sooner on a machine of many processors. A test hangs if,
+ * over PATIENCE_SECONDS, it used less than a twentieth of a processor, and one of its threads
+ * wanted to run at less than half of the looks. scripts/limits.py does the same. A thread could
+ * watch too, but then every fork() in a test would fork a process with threads, which
  * ThreadSanitizer does not follow. The child ends by exit(), so LeakSanitizer and ThreadSanitizer
  * set its exit code, and the parent passes that on.
  *
@@ -213,11 +213,11 @@ struct watch {
 	int64_t patience_ns;
 	const struct criterion_case *test; /* NULL: between tests */
 	int64_t looked_ns;
-	/* What the child had used then. */
+	/* The processor time that the child had used at that look. */
 	int64_t processor_ns;
-	/* What counts for the limit. */
+	/* The processor time that counts towards the limit. */
 	int64_t charged_ns;
-	/* Since the last look at which it did not hang. */
+	/* Since hung() was last called, or since the test began. */
 	int64_t stretch_ns;
 	int64_t stretch_used_ns;
 	unsigned looks;
@@ -241,7 +241,7 @@ static int64_t processor_time_of(pid_t child)
 	return clock_getcpuclockid(child, &clock) == 0 ? time_of(clock) : 0;
 }
 
-/* Returns whether a thread runs, waits for its turn, or waits for a disk. */
+/* Returns whether a thread runs, waits for a processor, or waits for a disk. */
 static bool wants_to_run(const char *stat_path)
 {
 	char text[512];
@@ -305,8 +305,8 @@ static const char *look(struct watch *watch)
 {
 	static char why[128];
 	/*
-	 * [acquire] pairs with the release in run_case(): the options of the test are those with which
-	 * it began
+	 * [acquire] pairs with the release in run_case(). Only the address counts: the parent has its
+	 * own copy of the test's options.
 	 */
 	const struct criterion_case *test = atomic_load_explicit(&progress->running, memory_order_acquire);
 	int64_t now = time_of(CLOCK_MONOTONIC), processor = processor_time_of(watch->child);
@@ -320,8 +320,8 @@ static const char *look(struct watch *watch)
 	watch->processor_ns = processor;
 	watch->charged_ns += used < elapsed ? used : elapsed;
 	/*
-	 * After a long time without a look, the whole machine may have been stopped: only a little of
-	 * that time counts.
+	 * After a long time without a look, the whole machine may have been stopped. So only a little
+	 * of that time counts.
 	 */
 	watch->stretch_ns += elapsed < most ? elapsed : most;
 	watch->stretch_used_ns += used;
@@ -406,8 +406,8 @@ static int run_watched(const char *pattern, int64_t patience_ns)
 		return watch_over(child, patience_ns, &child_signal);
 	(void)sigprocmask(SIG_SETMASK, &before, NULL);
 	/*
-	 * A child whose parent was killed must not go on alone. The second look closes the gap before
-	 * prctl.
+	 * A child whose parent was killed must not go on alone. getppid() tells whether the parent was
+	 * killed before the prctl().
 	 */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)

@@ -19,8 +19,8 @@
  * (2) While the retired bytes exceed the budget (weir/reclaim.h), up to the deadline.
  *
  * A save delays no thread that reads or writes the variables: it holds the handles of a snapshot
- * while it writes. So until the save ends, at most one replaced version of each variable stays in
- * memory.
+ * while it writes. So it keeps at most one replaced version of each variable in memory, until it
+ * ends.
  *
  * The format has three parts: the length of the header (8 bytes, little-endian); the header (JSON:
  * for each tensor its name, dtype, shape and the position of its bytes); and the bytes (row-major,
@@ -33,8 +33,8 @@
  * | u8   | U8          |  | i32  | I32         |  | f32  | F32         |
  * | i8   | I8          |  | i64  | I64         |  | f64  | F64         |
  *
- * The dtype bytes has no counterpart, and a save refuses it. A restore refuses tensors of U16, U32,
- * U64, BF16, C64 and the F8 kinds, and names the tensor.
+ * WEIR_BYTES has no counterpart: a save refuses tensors of strings. A restore refuses tensors of
+ * U16, U32, U64, BF16, C64 and the F8 kinds, and names the tensor.
  */
 #ifndef WEIR_CHECKPOINT_H
 #define WEIR_CHECKPOINT_H
@@ -90,12 +90,12 @@ struct weir_checkpoint_options {
  * any moment, finds the old file or the new one. A crash may leave the temporary file,
  * `path`.PID-N.tmp. A symbolic link at `path` is replaced, not followed. The mode of the new file
  * is 0666 less the umask. Concurrent saves to one path do not disturb one another: the last rename
- * stays. options may be NULL.
+ * wins. options may be NULL.
  *
  * Errors, after which the old file is still there:
  * - WEIR_INVALID_ARGUMENT if an argument is NULL, count is 0 or above WEIR_COMMIT_MAX_PARTS, a name
  *   is invalid or occurs twice, or a flag is unknown.
- * - WEIR_UNIMPLEMENTED for the dtype bytes.
+ * - WEIR_UNIMPLEMENTED if a tensor has the dtype WEIR_BYTES.
  * - WEIR_FAILED_PRECONDITION if a variable is not initialized.
  * - WEIR_RESOURCE_EXHAUSTED: memory, space on the device, or a header that is too long.
  * - WEIR_NOT_FOUND if there is no such folder.
@@ -123,11 +123,11 @@ WEIR_API enum weir_status weir_checkpoint_save_tensors(
  * meanwhile are replaced, as by an assignment.
  *
  * The file is not trusted. Before anything is published, the call checks lengths, names, dtypes,
- * shapes, products, offsets (each byte of the data belongs to exactly one tensor), and the bytes of
+ * shapes, sizes, offsets (each byte of the data belongs to exactly one tensor), and the bytes of
  * bool tensors. It reads headers in the strict subset of JSON that the format requires, without
- * recursion, in time O(n log n) for a header of n bytes, whatever its names. It allocates as many
- * bytes as the header has, for the header and the list of its tensors. It allocates the tensors
- * that parts name only after it has seen that the file has their bytes.
+ * recursion, in time O(n log n) for a header of n bytes, whatever its names. The header and the
+ * list of its tensors share one allocation of the header's size. The call allocates the tensors
+ * that parts name only after it has checked that the file has their bytes.
  *
  * Errors; the message names the file and the tensor, what was expected and what was found:
  * - WEIR_NOT_FOUND if there is no such file.
@@ -136,7 +136,7 @@ WEIR_API enum weir_status weir_checkpoint_save_tensors(
  *   variable, or the file has a tensor that no part names (see the flag).
  * - WEIR_INVALID_ARGUMENT as for a save, or if a variable occurs twice.
  * - WEIR_RESOURCE_EXHAUSTED: memory, or the retired bytes exceed the budget at deadline_ns.
- * - WEIR_DEADLINE_EXCEEDED if other writers were faster each time.
+ * - WEIR_DEADLINE_EXCEEDED if other writers moved a variable during each attempt.
  * - WEIR_INTERNAL for any other failure of the file system.
  * @since 0.1
  */
@@ -147,7 +147,7 @@ WEIR_API enum weir_status weir_checkpoint_restore(const struct weir_checkpoint_p
 
 /*
  * Saves all variables (weir_var_type()) that are in the store when the call begins, as
- * weir_checkpoint_save(). Variables added or removed meanwhile may be included. The name of a
+ * weir_checkpoint_save() does. Variables added or removed meanwhile may be included. The name of a
  * variable in the file is "name", or "container/name" if its container has a name. Objects of other
  * types are left out.
  *
@@ -162,7 +162,8 @@ WEIR_API enum weir_status weir_checkpoint_save_store(weir_store *store, const ch
 /*
  * Restores all variables of the store, named as in weir_checkpoint_save_store(). It fails if the
  * file lacks one of them, and, without WEIR_CHECKPOINT_ALLOW_OTHERS, if the file has a tensor whose
- * variable is not in the store: create the variables first. Errors as weir_checkpoint_restore().
+ * variable is not in the store: create the variables first. Errors as for
+ * weir_checkpoint_restore().
  * @since 0.1
  */
 WEIR_API enum weir_status weir_checkpoint_restore_store(

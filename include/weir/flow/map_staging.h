@@ -113,8 +113,8 @@ WEIR_API enum weir_status weir_map_staging_put(weir_map_staging *map, int64_t ke
 /*
  * Takes components of a key, or waits until the key is complete. The caller owns the references in
  * tensors[0 .. count-1]. The key is removed with its last component. Until then, the error for a
- * component that was taken before is WEIR_INVALID_ARGUMENT. Other errors as weir_map_staging_put().
- * On failure tensors[] is untouched and nothing was taken.
+ * component that was taken before is WEIR_INVALID_ARGUMENT. Other errors as for
+ * weir_map_staging_put(). On failure tensors[] is untouched and nothing was taken.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_map_staging_get(weir_map_staging *map, int64_t key,

@@ -81,7 +81,7 @@ WEIR_API enum weir_status weir_op_read(weir_graph *graph, const char *name, weir
 /*
  * Publishes `value`, or the current value plus or minus `delta`, as one atomic update. Output 0 is
  * the very value that was published, not a later read; output 1 is its version number, an i64
- * scalar. Errors as weir_var_assign(), _assign_add() and _assign_sub().
+ * scalar. Errors as for weir_var_assign(), _assign_add() and _assign_sub().
  * @since 0.1
  */
 WEIR_API enum weir_status weir_op_assign(weir_graph *graph, const char *name, weir_var *var,
@@ -141,7 +141,7 @@ WEIR_API enum weir_status weir_op_commit(weir_graph *graph, const char *name,
  * `node`. *node (may be NULL) is the new node, for use as a target or in control edges.
  */
 /*
- * Enqueues one tensor per component; waits for room. Errors as weir_tensor_queue_enqueue().
+ * Enqueues one tensor per component; waits for room. Errors as for weir_tensor_queue_enqueue().
  * @since 0.1
  */
 WEIR_API enum weir_status weir_op_enqueue(weir_graph *graph, const char *name,

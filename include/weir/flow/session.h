@@ -165,7 +165,7 @@ struct weir_session_target {
  *     struct weir_queue_runner_step step = {weir_session_run_target, &fill, "fill"};
  *
  * session_target is a struct weir_session_target. The step ends when `cancel` (may be NULL) fires.
- * The session's operation_timeout_ns applies. Errors: as weir_session_run(), but WEIR_CANCELLED
+ * The session's operation_timeout_ns applies. Errors: as for weir_session_run(), but WEIR_CANCELLED
  * also if the session was closed before the call, because a session that closes ends the input.
  * WEIR_INVALID_ARGUMENT if session_target or one of its fields is NULL.
  * @since 0.1

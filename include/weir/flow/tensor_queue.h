@@ -59,8 +59,9 @@ enum { WEIR_TENSOR_QUEUE_PADDING = 1 << 16 };
 struct weir_tensor_component {
 	enum weir_dtype dtype;
 	/*
-	 * The shape of one item; its rank is below WEIR_MAX_RANK. A negative dim may have any size; the
-	 * queue then has batch dequeues only if it pads. NULL: any shape, and no batch calls.
+	 * The shape of one item; its rank is below WEIR_MAX_RANK. A negative dim is unknown: any size
+	 * fits, and the queue has batch dequeues only if it pads. NULL: any shape fits, and there are
+	 * no batch calls.
 	 */
 	const weir_shape *shape;
 	const char *name; /* NULL: its number, in messages */
@@ -88,18 +89,18 @@ struct weir_tensor_queue_options {
 /*
  * Creates a queue. The capacity is always a bound; there is no value for "unbounded".
  *
- * Errors: as weir_queue_create(), and WEIR_INVALID_ARGUMENT for a component with no dtype, an
- * invalid shape, or an empty, too long or repeated name, or with no shape if the queue pads or
- * another component has one.
+ * Errors: as for weir_queue_create(), and WEIR_INVALID_ARGUMENT if a component has no dtype, an
+ * invalid shape, or a name that is empty, too long or repeated; or if it has no shape although the
+ * queue pads or another component has one.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_tensor_queue_create(const struct weir_tensor_queue_options *options,
                                                    weir_tensor_queue **out, weir_error *error);
 
 /*
- * Destroys the queue, as weir_queue_destroy(), and releases the tensors in it. The status is
- * WEIR_FAILED_PRECONDITION also inside a completion that runs within an enqueue, dequeue or select
- * on this queue (other than a start), because that call still needs the queue.
+ * Destroys the queue, as weir_queue_destroy(), and releases the tensors in it. A completion that
+ * runs within an enqueue, dequeue or select on this queue (other than a start) gets
+ * WEIR_FAILED_PRECONDITION too, because that call still needs the queue.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_tensor_queue_destroy(weir_tensor_queue *queue, weir_error *error);
@@ -108,8 +109,8 @@ WEIR_API enum weir_status weir_tensor_queue_destroy(weir_tensor_queue *queue, we
  * Enqueues a tuple of component_count tensors. The queue takes its own references; the caller keeps
  * its own, whatever the outcome.
  *
- * Errors: as weir_queue_enqueue(), and WEIR_INVALID_ARGUMENT if the count, a dtype or a shape does
- * not match the spec; the message names the component, what was expected and what was given.
+ * Errors: as for weir_queue_enqueue(), and WEIR_INVALID_ARGUMENT if the count, a dtype or a shape
+ * does not match the spec; the message names the component, what was expected and what was given.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_tensor_queue_enqueue(weir_tensor_queue *queue,
@@ -119,7 +120,8 @@ WEIR_API enum weir_status weir_tensor_queue_enqueue(weir_tensor_queue *queue,
 
 /*
  * Enqueues the n rows of tensors [n, shape...] one by one, without a copy. *done (may be NULL) is
- * the number of rows enqueued. 0 rows succeed immediately. Errors as weir_tensor_queue_enqueue().
+ * the number of rows enqueued. 0 rows succeed immediately. Errors as for
+ * weir_tensor_queue_enqueue().
  * @since 0.1
  */
 WEIR_API enum weir_status weir_tensor_queue_enqueue_many(weir_tensor_queue *queue,
@@ -129,8 +131,8 @@ WEIR_API enum weir_status weir_tensor_queue_enqueue_many(weir_tensor_queue *queu
 
 /*
  * Dequeues a tuple into tuple[0 .. count-1]; the caller owns the references. On failure tuple[] is
- * untouched. Errors: as weir_queue_dequeue(), and WEIR_INVALID_ARGUMENT if count is not the number
- * of components.
+ * untouched. Errors: as for weir_queue_dequeue(), and WEIR_INVALID_ARGUMENT if count is not the
+ * number of components.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_tensor_queue_dequeue(weir_tensor_queue *queue, weir_tensor *tuple[],
@@ -141,10 +143,10 @@ WEIR_API enum weir_status weir_tensor_queue_dequeue(weir_tensor_queue *queue, we
  * Dequeues n tuples, stacked into tensors [n, shape...]. n = 0 gives tensors without rows; unknown
  * dims are then 0. On failure every item returns to the queue, in order.
  *
- * Errors: as weir_tensor_queue_dequeue(), and WEIR_INVALID_ARGUMENT if n is above INT64_MAX, the
- * queue has no shapes, or it has unknown dims and does not pad ("specified shapes"). If the queue
- * is closed and a call has no memory to stack the items (WEIR_RESOURCE_EXHAUSTED), another consumer
- * may have got "drained" just before the items returned.
+ * Errors: as for weir_tensor_queue_dequeue(), and WEIR_INVALID_ARGUMENT if n is above INT64_MAX,
+ * the queue has no shapes, or it has unknown dims and does not pad ("specified shapes"). If the
+ * queue is closed and a call has no memory to stack the items (WEIR_RESOURCE_EXHAUSTED), another
+ * consumer may have got WEIR_OUT_OF_RANGE just before the items returned.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_tensor_queue_dequeue_many(weir_tensor_queue *queue, size_t n,
@@ -173,8 +175,8 @@ typedef void weir_tensor_queue_done_fn(void *context, enum weir_status status,
                                        size_t count);
 
 /*
- * The calls above; the operations hold no thread while they wait. For the handle, the completion
- * and cancelling see weir_queue_start().
+ * The calls above as asynchronous operations, which hold no thread while they wait. For the handle,
+ * the completion and cancelling see weir_queue_start().
  * @since 0.1
  */
 WEIR_API enum weir_status weir_tensor_queue_start_enqueue(weir_tensor_queue *queue,
@@ -253,16 +255,17 @@ WEIR_API enum weir_status weir_tensor_queue_arrange(const weir_tensor_queue *que
 WEIR_API const struct weir_resource_type *weir_tensor_queue_type(void);
 
 /*
- * Finds the queue of that name, or creates it with the options; if those have no name, it gets this
- * one. *out is a reference to the resource; the queue is weir_resource_object(*out). The queue is
- * destroyed with its last reference, stored items included, so an operation that waits in it must
- * hold one (else its memory is never freed).
+ * Finds the queue of that name, or creates it with the options. If the options have no name, the
+ * queue gets this one. *out is a reference to the resource; the queue is
+ * weir_resource_object(*out). The queue is destroyed with its last reference, stored items
+ * included, so an operation that waits in it must hold a reference. Otherwise the queue's memory is
+ * never freed.
  *
- * Errors: as weir_tensor_queue_create() and weir_store_find_or_create(), and WEIR_INVALID_ARGUMENT
- * if the existing queue differs. The message names the first property that differs (order and
- * padding, flags, capacity, min_after_dequeue, seed, number of components; dtype, shape or name of
- * a component), what it is and what was requested. A requested seed of 0 matches any. The shapes of
- * two queues that pad can differ only in dims that both know.
+ * Errors: as for weir_tensor_queue_create() and weir_store_find_or_create(), and
+ * WEIR_INVALID_ARGUMENT if the existing queue differs. The message names the first property that
+ * differs (order and padding, flags, capacity, min_after_dequeue, seed, number of components;
+ * dtype, shape or name of a component), what it is and what was requested. A requested seed of 0
+ * matches any. If the queue pads, an unknown dim matches any size.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_tensor_queue_find_or_create(

@@ -39,8 +39,8 @@ static struct weiri_area_state *state_create(const weir_allocator *allocator, co
 	return state;
 }
 
-int weiri_area_publish(struct weiri_scope *scope, struct weiri_area *area, struct weiri_area_state *state,
-                       const void *content, struct weiri_tree_edit *edit, enum weir_status *status)
+bool weiri_area_publish(struct weiri_scope *scope, struct weiri_area *area, struct weiri_area_state *state,
+                        const void *content, struct weiri_tree_edit *edit, enum weir_status *status)
 {
 	struct weiri_area_state *next = state_create(&area->allocator, content, area->kind->content_size);
 
@@ -64,7 +64,7 @@ enum weir_status weiri_area_no_memory(const struct weiri_area *area, const char 
 	return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "%s \"%s\": no memory to %s", area->kind->name, area->name, verb);
 }
 
-enum weir_status weiri_area_check_done(const struct weiri_area *area, int has_done, weir_error *error)
+enum weir_status weiri_area_check_done(const struct weiri_area *area, bool has_done, weir_error *error)
 {
 	if (has_done)
 		return WEIR_OK;
@@ -189,7 +189,7 @@ enum weir_status weiri_area_destroy(struct weiri_area *area, weir_error *error)
 	if (status != WEIR_OK)
 		return status;
 	weiri_visits_end_of(&area->waitable); /* a completion may destroy the area; the call that runs it goes on */
-	if (weiri_registry_remove(record, area->registered)) /* 0: a dump reads it, and frees it */
+	if (weiri_registry_remove(record, area->registered)) /* false: a dump reads it, and frees it */
 		weiri_area_free(area);
 	return WEIR_OK;
 }

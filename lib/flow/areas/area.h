@@ -98,7 +98,7 @@ enum weir_status weiri_area_record(const struct weiri_area *area, struct weiri_r
 /* Returns WEIR_RESOURCE_EXHAUSTED, with the message "no memory to `verb`". */
 enum weir_status weiri_area_no_memory(const struct weiri_area *area, const char *verb, weir_error *error);
 /* Returns WEIR_INVALID_ARGUMENT if `done` is NULL, otherwise WEIR_OK. */
-enum weir_status weiri_area_check_done(const struct weiri_area *area, int has_done, weir_error *error);
+enum weir_status weiri_area_check_done(const struct weiri_area *area, bool has_done, weir_error *error);
 
 /* Writes "2 of 8" to `text`; or "2" if `most` is 0, which means no bound. Returns `text`. */
 enum { WEIRI_AREA_NUMBER_SIZE = 48 };
@@ -114,7 +114,7 @@ static inline struct weiri_area_state *weiri_area_read(const struct weiri_scope 
 }
 
 /* As weiri_tree_publish(), for a new state with this content. */
-int weiri_area_publish(struct weiri_scope *scope, struct weiri_area *area, struct weiri_area_state *state,
-                       const void *content, struct weiri_tree_edit *edit, enum weir_status *status);
+bool weiri_area_publish(struct weiri_scope *scope, struct weiri_area *area, struct weiri_area_state *state,
+                        const void *content, struct weiri_tree_edit *edit, enum weir_status *status);
 
 #endif

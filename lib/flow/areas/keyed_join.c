@@ -122,7 +122,7 @@ static enum weir_status fail_closed(const weir_keyed_join *join, const struct co
 
 /* Adds one part to `next`. */
 static enum weir_status add_part(const weir_keyed_join *join, struct weiri_tree_edit *edit, struct content *next,
-                                 struct weiri_keyed_join_part *part, int *is_new, weir_error *error)
+                                 struct weiri_keyed_join_part *part, bool *is_new, weir_error *error)
 {
 	struct weiri_keyed_join_part *there = weiri_tree_find(next->incomplete, weiri_keyed_join_compare_keys, part);
 	uint64_t bit = UINT64_C(1) << part->component;
@@ -161,13 +161,13 @@ static enum weir_status insert(struct weiri_scope *scope, weir_keyed_join *join,
 	struct content next;
 	struct weiri_area_state *state;
 	enum weir_status status;
-	int is_new;
+	bool is_new;
 
 	do {
 		state = weiri_area_read(scope, &join->area);
 		next = *content_of(state);
 		edit = weiri_tree_edit_begin(&join->area.allocator);
-		is_new = 0;
+		is_new = false;
 		status = next.closed == CANCELLED ? fail_closed(join, &next, NULL, error) : WEIR_OK;
 		for (struct weiri_keyed_join_part *part = parts; status == WEIR_OK && !edit.failed && part != NULL;
 		     part = part->next)
@@ -183,16 +183,16 @@ static enum weir_status insert(struct weiri_scope *scope, weir_keyed_join *join,
 	return status;
 }
 
-/* Returns 1 if the shape that was given is [n] followed by `shape`. */
-static int are_rows_of(const weir_shape *got, const weir_shape *shape, int64_t n)
+/* Returns true if the shape that was given is [n] followed by `shape`. */
+static bool are_rows_of(const weir_shape *got, const weir_shape *shape, int64_t n)
 {
 	if (got->rank != shape->rank + 1 || got->dims[0] != n)
-		return 0;
+		return false;
 	for (uint32_t i = 0; i < shape->rank; i++) {
 		if (got->dims[i + 1] != shape->dims[i])
-			return 0;
+			return false;
 	}
-	return 1;
+	return true;
 }
 
 static enum weir_status check_insert(const weir_keyed_join *join, size_t component, const weir_tensor *keys,
@@ -383,21 +383,21 @@ static enum weir_status decide(const struct content *state, const struct request
 }
 
 /*
- * Takes n tuples; `gathered` has room for them. Returns 1 if the take is over, with *status as its
- * result; 0 if another change was published first.
+ * Takes n tuples; `gathered` has room for them. Returns true if the take is over, with *status as
+ * its result; false if another change was published first.
  */
-static int take_from(struct weiri_scope *scope, struct request *request, struct weiri_area_state *state, size_t n,
-                     const struct gathered *gathered, enum weir_status *status)
+static bool take_from(struct weiri_scope *scope, struct request *request, struct weiri_area_state *state, size_t n,
+                      const struct gathered *gathered, enum weir_status *status)
 {
 	weir_keyed_join *join = request->join;
 	struct weiri_tree_edit edit = weiri_tree_edit_begin(&join->area.allocator);
 	struct content next = *content_of(state);
-	int over;
+	bool over;
 
 	*status = gather(join, gathered, n, &edit, &next, &request->batch);
 	if (*status != WEIR_OK) {
 		weiri_tree_discard(&edit);
-		over = 1;
+		over = true;
 	} else {
 		over = weiri_area_publish(scope, &join->area, state, &next, &edit, status);
 	}
@@ -409,17 +409,17 @@ static int take_from(struct weiri_scope *scope, struct request *request, struct 
 }
 
 /* Takes n > 0 tuples. Returns as take_from() does. */
-static int take_some(struct weiri_scope *scope, struct request *request, struct weiri_area_state *state, size_t n,
-                     enum weir_status *status)
+static bool take_some(struct weiri_scope *scope, struct request *request, struct weiri_area_state *state, size_t n,
+                      enum weir_status *status)
 {
 	size_t size = n * GATHERED; /* n tuples are ready, so this does not overflow */
 	char *room = weiri_allocate(&request->join->area.allocator, size, alignof(max_align_t));
 	struct gathered gathered;
-	int over;
+	bool over;
 
 	if (room == NULL) {
 		*status = WEIR_RESOURCE_EXHAUSTED;
-		return 1;
+		return true;
 	}
 	gathered.keys = (weir_bytes *)(void *)room;
 	gathered.indices = (int64_t *)(void *)(gathered.keys + n);
@@ -539,21 +539,21 @@ static void end_tuple(void *context, void *item)
 	weiri_keyed_join_tuple_end(context, item);
 }
 
-/* Changes *next to the content after the close. Returns 0 if the close changes nothing. */
-static int close_state(struct content *next, enum weir_close_mode mode, const weir_error *cause)
+/* Changes *next to the content after the close. Returns false if the close changes nothing. */
+static bool close_state(struct content *next, enum weir_close_mode mode, const weir_error *cause)
 {
 	enum closed closed = mode == WEIR_CLOSE_CANCEL ? CANCELLED : DRAINS;
 
 	if (next->closed >= closed && (next->cause != NULL || cause == NULL))
-		return 0;
+		return false;
 	if (next->cause == NULL)
 		next->cause = cause;
 	if (next->closed >= closed)
-		return 1;
+		return true;
 	next->closed = closed;
 	if (closed == CANCELLED)
 		next->incomplete = NULL;
-	return 1;
+	return true;
 }
 
 static enum weir_status close_with(struct weiri_scope *scope, weir_keyed_join *join, enum weir_close_mode mode,

@@ -68,19 +68,19 @@ void weiri_map_parts_release(struct weiri_record *record, struct weiri_map_part 
 
 /* -- choices ----------------------------------------------------------------------------------- */
 
-int weiri_map_choice_add(struct weiri_map_choice *choice, weir_tensor *tensor, const weir_allocator *allocator)
+bool weiri_map_choice_add(struct weiri_map_choice *choice, weir_tensor *tensor, const weir_allocator *allocator)
 {
 	struct weiri_map_part *part = part_create(tensor, allocator);
 
 	if (part == NULL)
-		return 0;
+		return false;
 	choice->parts[choice->filled++] = part;
 	choice->bytes += part->bytes;
-	return 1;
+	return true;
 }
 
-int weiri_map_choice_retain(struct weiri_scope *scope, struct weiri_map_choice *choice,
-                            const struct weiri_map_entry *entry)
+bool weiri_map_choice_retain(struct weiri_scope *scope, struct weiri_map_choice *choice,
+                             const struct weiri_map_entry *entry)
 {
 	while (choice->filled < choice->count) {
 		struct weiri_map_part *part = entry->parts[choice->places[choice->filled]];
@@ -88,11 +88,11 @@ int weiri_map_choice_retain(struct weiri_scope *scope, struct weiri_map_choice *
 		if (!weiri_references_try_take(&part->references)) { /* M2 */
 			while (choice->filled > 0)
 				part_release_later(scope, choice->parts[--choice->filled]);
-			return 0;
+			return false;
 		}
 		choice->parts[choice->filled++] = part;
 	}
-	return 1;
+	return true;
 }
 
 void weiri_map_choice_take(struct weiri_map_choice *choice, const struct weiri_map_entry *entry)

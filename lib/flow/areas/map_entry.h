@@ -52,14 +52,14 @@ static inline uint64_t weiri_map_bit(size_t place)
 	return UINT64_C(1) << place;
 }
 
-/* Adds a part with a reference to the tensor. Returns 0 if there is no memory. */
-int weiri_map_choice_add(struct weiri_map_choice *choice, weir_tensor *tensor, const weir_allocator *allocator);
+/* Adds a part with a reference to the tensor. Returns false if there is no memory. */
+bool weiri_map_choice_add(struct weiri_map_choice *choice, weir_tensor *tensor, const weir_allocator *allocator);
 /*
- * Takes references to the chosen parts of an entry that has them all. Returns 1 if it took them
+ * Takes references to the chosen parts of an entry that has them all. Returns true if it took them
  * all; 0, with none taken, if the entry has been replaced (M2). Called in a section.
  */
-int weiri_map_choice_retain(struct weiri_scope *scope, struct weiri_map_choice *choice,
-                            const struct weiri_map_entry *entry);
+bool weiri_map_choice_retain(struct weiri_scope *scope, struct weiri_map_choice *choice,
+                             const struct weiri_map_entry *entry);
 /* As weiri_map_choice_retain(), but takes over the entry's references (M1), so it cannot fail. */
 void weiri_map_choice_take(struct weiri_map_choice *choice, const struct weiri_map_entry *entry);
 /*

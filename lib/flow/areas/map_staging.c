@@ -70,7 +70,7 @@ static const struct content *content_of(const struct weiri_area_state *state)
 /* -- assertions -------------------------------------------------------------------------------- */
 
 static WEIRI_UNSEEN size_t assert_entry(const weir_map_staging *map, const struct content *content,
-                                        const struct weiri_map_entry *entry, int is_complete)
+                                        const struct weiri_map_entry *entry, bool is_complete)
 {
 	size_t bytes = 0;
 
@@ -88,9 +88,9 @@ static WEIRI_UNSEEN void assert_content(const weir_map_staging *map, const struc
 	size_t bytes = 0;
 
 	for (size_t i = 0; i < weiri_tree_count(content->complete); i++)
-		bytes += assert_entry(map, content, weiri_tree_at(content->complete, i), 1);
+		bytes += assert_entry(map, content, weiri_tree_at(content->complete, i), true);
 	for (size_t i = 0; i < weiri_tree_count(content->incomplete); i++)
-		bytes += assert_entry(map, content, weiri_tree_at(content->incomplete, i), 0);
+		bytes += assert_entry(map, content, weiri_tree_at(content->incomplete, i), false);
 	WEIR_ASSERT3(M4, bytes == content->bytes);
 }
 
@@ -100,7 +100,7 @@ static WEIRI_UNSEEN void assert_content(const weir_map_staging *map, const struc
  * Returns the first requested component whose bit in `bits` is set, if is_in is 1; otherwise the
  * first whose bit is not set. There must be one.
  */
-static size_t first_place(const struct request *request, uint64_t bits, int is_in)
+static size_t first_place(const struct request *request, uint64_t bits, bool is_in)
 {
 	size_t i = 0;
 
@@ -121,7 +121,7 @@ static enum weir_status may_put(const struct content *content, const struct requ
 		                  what, map->area.name, (long long)put->key);
 	*there = weiri_tree_find(content->incomplete, weiri_map_compare_keys, &put->key);
 	if (*there != NULL && ((*there)->have & put->choice.mask) != 0) {
-		place = first_place(put, (*there)->have, 1);
+		place = first_place(put, (*there)->have, true);
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s \"%s\": key %lld has component %zu (%s) already", what,
 		                  map->area.name, (long long)put->key, place, map->area.components[place].name);
 	}
@@ -154,20 +154,20 @@ static void add_entry(const weir_map_staging *map, struct weiri_tree_edit *edit,
 	}
 }
 
-/* Returns 1 if the put is over, with *status; 0 if another change was published first. */
-static int try_put(struct weiri_scope *scope, struct request *put, struct weiri_area_state *state,
-                   struct weiri_map_entry *there, enum weir_status *status)
+/* Returns true if the put is over, with *status; false if another change was published first. */
+static bool try_put(struct weiri_scope *scope, struct request *put, struct weiri_area_state *state,
+                    struct weiri_map_entry *there, enum weir_status *status)
 {
 	struct weiri_tree_edit edit = weiri_tree_edit_begin(&put->map->area.allocator);
 	const struct weiri_area *area = &put->map->area;
 	struct weiri_map_entry *entry = weiri_map_entry_with(&put->choice, put->key, area->count, there, &area->allocator);
 	struct content next = *content_of(state);
-	int over;
+	bool over;
 
 	if (entry != NULL)
 		add_entry(put->map, &edit, &next, there, entry);
 	else
-		edit.failed = 1;
+		edit.failed = true;
 	next.bytes += put->choice.bytes;
 	over = weiri_area_publish(scope, &put->map->area, state, &next, &edit, status);
 	if (!over || *status != WEIR_OK) {
@@ -177,7 +177,7 @@ static int try_put(struct weiri_scope *scope, struct request *put, struct weiri_
 	put->choice.filled = 0; /* M1: the area owns the parts now */
 	if (there != NULL)
 		weiri_scope_retire(scope, &there->retired);
-	return 1;
+	return true;
 }
 
 static enum weir_status put(struct weiri_scope *scope, struct request *request, weir_error *error)
@@ -212,20 +212,20 @@ static enum weir_status may_take(const struct content *content, const struct req
 		return WEIR_WOULD_BLOCK;
 	if (((*entry)->have & take->choice.mask) == take->choice.mask)
 		return WEIR_OK;
-	place = first_place(take, (*entry)->have, 0);
+	place = first_place(take, (*entry)->have, false);
 	return weiri_fail(error, WEIR_INVALID_ARGUMENT,
 	                  "%s \"%s\": component %zu (%s) of key %lld has already been removed", what, map->area.name, place,
 	                  map->area.components[place].name, (long long)(*entry)->key);
 }
 
-/* Returns 1 if the get is over, with *status; 0 if another change was published first. */
-static int try_get(struct weiri_scope *scope, struct request *get, struct weiri_area_state *state,
-                   struct weiri_map_entry *entry, enum weir_status *status)
+/* Returns true if the get is over, with *status; false if another change was published first. */
+static bool try_get(struct weiri_scope *scope, struct request *get, struct weiri_area_state *state,
+                    struct weiri_map_entry *entry, enum weir_status *status)
 {
 	struct weiri_tree_edit edit = weiri_tree_edit_begin(&get->map->area.allocator);
 	struct content next = *content_of(state);
 	struct weiri_map_entry *rest = NULL;
-	int over;
+	bool over;
 
 	next.bytes -= weiri_map_choice_bytes(&get->choice, entry);
 	if (entry->have == get->choice.mask) {
@@ -235,7 +235,7 @@ static int try_get(struct weiri_scope *scope, struct request *get, struct weiri_
 		if (rest != NULL)
 			next.complete = weiri_tree_replace(&edit, next.complete, weiri_map_compare_keys, &entry->key, rest);
 		else
-			edit.failed = 1;
+			edit.failed = true;
 	}
 	over = weiri_area_publish(scope, &get->map->area, state, &next, &edit, status);
 	if (!over || *status != WEIR_OK) {
@@ -245,7 +245,7 @@ static int try_get(struct weiri_scope *scope, struct request *get, struct weiri_
 	weiri_map_choice_take(&get->choice, entry); /* M1: this call owns the parts now */
 	get->key = entry->key;
 	weiri_scope_retire(scope, &entry->retired);
-	return 1;
+	return true;
 }
 
 static enum weir_status get(struct weiri_scope *scope, struct request *request, weir_error *error)
@@ -371,7 +371,7 @@ static const char *verb_of(const void *asked)
 	return verbs[((const struct request *)asked)->kind];
 }
 
-static int is_peek(const void *asked)
+static bool is_peek(const void *asked)
 {
 	return ((const struct request *)asked)->kind == PEEK;
 }

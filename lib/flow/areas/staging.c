@@ -140,16 +140,16 @@ static const struct content *content_of(const struct weiri_area_state *state)
 	return (const struct content *)(const void *)state->content;
 }
 
-static int publish(struct weiri_scope *scope, weir_staging *staging, struct weiri_area_state *state,
-                   struct content changed, struct weiri_tree_edit *edit, enum weir_status *status)
+static bool publish(struct weiri_scope *scope, weir_staging *staging, struct weiri_area_state *state,
+                    struct content changed, struct weiri_tree_edit *edit, enum weir_status *status)
 {
 	return weiri_area_publish(scope, &staging->area, state, &changed, edit, status);
 }
 
-static int has_room(const weir_staging *staging, const struct content *now, const struct tuple *tuple)
+static bool has_room(const weir_staging *staging, const struct content *now, const struct tuple *tuple)
 {
 	if (staging->capacity != 0 && weiri_tree_count(now->tuples) >= staging->capacity)
-		return 0;
+		return false;
 	return staging->memory_limit == 0 || tuple->bytes <= staging->memory_limit - now->bytes;
 }
 
@@ -242,7 +242,7 @@ static const char *verb_of(const void *asked)
 	return verbs[((const struct request *)asked)->kind];
 }
 
-static int is_peek(const void *asked)
+static bool is_peek(const void *asked)
 {
 	return ((const struct request *)asked)->kind == PEEK;
 }

@@ -50,7 +50,7 @@ static void node_reclaim(struct weiri_retired *retired)
 
 struct weiri_tree_edit weiri_tree_edit_begin(const weir_allocator *allocator)
 {
-	return (struct weiri_tree_edit){allocator, NULL, 0};
+	return (struct weiri_tree_edit){allocator, NULL, false};
 }
 
 static struct weiri_tree *make(struct weiri_tree_edit *edit)
@@ -59,7 +59,7 @@ static struct weiri_tree *make(struct weiri_tree_edit *edit)
 		edit->failed ? NULL : weiri_allocate_zeroed(edit->allocator, sizeof(*node), alignof(struct weiri_tree));
 
 	if (node == NULL) {
-		edit->failed = 1;
+		edit->failed = true;
 		return NULL;
 	}
 	weiri_retired_init(&node->retired, sizeof(*node), node_reclaim);
@@ -100,7 +100,7 @@ static void drop(struct weiri_tree_edit *edit, struct weiri_tree *node)
 		return;
 	if (node->published)
 		note->origin = node;
-	note->dropped = 1;
+	note->dropped = true;
 }
 
 static void recount(struct weiri_tree *node)
@@ -155,7 +155,7 @@ struct weiri_tree *weiri_tree_insert(struct weiri_tree_edit *edit, struct weiri_
                                      const void *key, uint64_t seed, void *item)
 {
 	struct weiri_tree *node, *child;
-	int left;
+	bool left;
 
 	if (tree == NULL)
 		return leaf(edit, seed, item);
@@ -261,7 +261,7 @@ static void seal(struct weiri_tree_edit *edit, const struct weiri_scope *scope)
 	(void)weiri_section_raise(scope->record, &reserved, 0);
 	WEIR_ASSERT_LOOK(assert_sound(edit));
 	for (struct weiri_tree *node = edit->made; node != NULL; node = node->next_made)
-		node->published = 1;
+		node->published = true;
 }
 
 static void retire_replaced(struct weiri_tree_edit *edit, struct weiri_scope *scope)
@@ -290,9 +290,9 @@ void weiri_tree_discard(struct weiri_tree_edit *edit)
 	}
 }
 
-int weiri_tree_publish(struct weiri_tree_edit *edit, struct weiri_scope *scope,
-                       _Atomic(struct weiri_retired *) *current, struct weiri_retired *state,
-                       struct weiri_retired *next, enum weir_status *status)
+bool weiri_tree_publish(struct weiri_tree_edit *edit, struct weiri_scope *scope,
+                        _Atomic(struct weiri_retired *) *current, struct weiri_retired *state,
+                        struct weiri_retired *next, enum weir_status *status)
 {
 	*status = edit->failed || next == NULL ? WEIR_RESOURCE_EXHAUSTED : WEIR_OK;
 	if (*status == WEIR_OK) {
@@ -306,7 +306,7 @@ int weiri_tree_publish(struct weiri_tree_edit *edit, struct weiri_scope *scope,
 		if (weiri_cas_seq_cst(current, &expected, next)) {
 			retire_replaced(edit, scope);
 			weiri_scope_retire(scope, state);
-			return 1;
+			return true;
 		}
 	}
 	weiri_tree_discard(edit);

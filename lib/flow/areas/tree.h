@@ -40,7 +40,7 @@ struct weiri_tree {
 	void *item;
 	uint64_t weight; /* not less than the weights of the nodes below */
 	size_t count;    /* of the items in this node and below */
-	int published, dropped;
+	bool published, dropped;
 	weir_allocator allocator;
 };
 
@@ -50,7 +50,7 @@ typedef int weiri_tree_compare(const void *key, const void *item);
 struct weiri_tree_edit {
 	const weir_allocator *allocator;
 	struct weiri_tree *made;
-	int failed; /* 1: there was no memory, and the edit's results are not usable */
+	bool failed; /* true: there was no memory, and the edit's results are not usable */
 };
 
 static inline size_t weiri_tree_count(const struct weiri_tree *tree)
@@ -86,9 +86,9 @@ void weiri_tree_discard(struct weiri_tree_edit *edit);
  *   0: *current was another state, and nothing has changed.
  * If nothing has changed, `next` and the edit's nodes are freed.
  */
-int weiri_tree_publish(struct weiri_tree_edit *edit, struct weiri_scope *scope,
-                       _Atomic(struct weiri_retired *) *current, struct weiri_retired *state,
-                       struct weiri_retired *next, enum weir_status *status);
+bool weiri_tree_publish(struct weiri_tree_edit *edit, struct weiri_scope *scope,
+                        _Atomic(struct weiri_retired *) *current, struct weiri_retired *state,
+                        struct weiri_retired *next, enum weir_status *status);
 
 /*
  * Retires every node of a version from which no later version was made; frees them if `scope` is

@@ -117,7 +117,7 @@ void weiri_little_endian(void *bytes, size_t count, size_t size)
 }
 
 /* Writes all bytes, in as many pieces as the system takes. */
-static int write_all(const struct weiri_disk *disk, int file, const char *bytes, size_t count)
+static bool write_all(const struct weiri_disk *disk, int file, const char *bytes, size_t count)
 {
 	while (count > 0) {
 		ssize_t written = disk->write(disk->context, file, bytes, count);
@@ -126,15 +126,15 @@ static int write_all(const struct weiri_disk *disk, int file, const char *bytes,
 			continue;
 		if (written <= 0) {
 			errno = written < 0 ? errno : EIO; /* a write of 0 bytes gives no reason */
-			return 0;
+			return false;
 		}
 		bytes += written;
 		count -= (size_t)written;
 	}
-	return 1;
+	return true;
 }
 
-static int write_span(const struct weiri_disk *disk, int file, const struct weiri_span *span)
+static bool write_span(const struct weiri_disk *disk, int file, const struct weiri_span *span)
 {
 	char piece[PIECE];
 
@@ -146,10 +146,10 @@ static int write_span(const struct weiri_disk *disk, int file, const struct weir
 		memcpy(piece, (const char *)span->bytes + done, count);
 		weiri_little_endian(piece, count, span->element);
 		if (!write_all(disk, file, piece, count))
-			return 0;
+			return false;
 		done += count;
 	}
-	return 1;
+	return true;
 }
 
 /* Writes and syncs the file, and closes it in any case. Returns NULL, or a text: what failed. */

@@ -73,7 +73,7 @@ size_t weiri_saved_header_find(const struct weiri_saved_header *header, const ch
  */
 size_t weiri_saved_header_write(const struct weiri_saved_tensor tensors[], size_t count, char *out, size_t room);
 
-/* Returns 1 if a tensor may have this name: UTF-8, not empty, and not "__metadata__". */
-int weiri_saved_name_ok(const char *name);
+/* Returns true if a tensor may have this name: UTF-8, not empty, and not "__metadata__". */
+bool weiri_saved_name_ok(const char *name);
 
 #endif

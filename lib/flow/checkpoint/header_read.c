@@ -20,55 +20,55 @@
 
 static const char metadata[] = "__metadata__";
 
-int weiri_saved_name_ok(const char *name)
+bool weiri_saved_name_ok(const char *name)
 {
 	const char *end = name + strlen(name);
 
 	if (name == end || strcmp(name, metadata) == 0)
-		return 0;
+		return false;
 	while (name < end) {
 		size_t length = weiri_utf8_length(name, end);
 
 		if (length == 0)
-			return 0;
+			return false;
 		name += length;
 	}
-	return 1;
+	return true;
 }
 
 struct reader {
 	struct weiri_json json;
 	char *packed; /* the end of the records so far, never past json.at */
 	size_t count; /* number of records */
-	int metadata_seen;
+	bool metadata_seen;
 	const char *tensor; /* the tensor that contains the fault; NULL: none */
 };
 
 /* -- syntax ------------------------------------------------------------------------------------ */
 
 /*
- * Called after an element of a list or an object. Returns 1 if another element follows; 0 at the
+ * Called after an element of a list or an object. Returns true if another element follows; 0 at the
  * end, or after a fault.
  */
-static int more(struct weiri_json *json, char end)
+static bool more(struct weiri_json *json, char end)
 {
 	if (weiri_json_take(json, ','))
-		return 1;
+		return true;
 	(void)weiri_json_need(json, end);
-	return 0;
+	return false;
 }
 
-static int read_dtype(struct weiri_json *json, struct weiri_saved_tensor *tensor)
+static bool read_dtype(struct weiri_json *json, struct weiri_saved_tensor *tensor)
 {
 	char *name;
 
 	if (!weiri_json_string(json, &name))
-		return 0;
+		return false;
 	tensor->dtype = weiri_saved_dtype_named(name);
 	return tensor->dtype != NULL || weiri_json_wrong(json, "a dtype of whole bytes that is known");
 }
 
-static int read_shape(struct weiri_json *json, struct weiri_saved_tensor *tensor)
+static bool read_shape(struct weiri_json *json, struct weiri_saved_tensor *tensor)
 {
 	uint64_t dim;
 
@@ -78,7 +78,7 @@ static int read_shape(struct weiri_json *json, struct weiri_saved_tensor *tensor
 		if (tensor->shape.rank == WEIR_MAX_RANK)
 			return weiri_json_wrong(json, "at most 8 dims");
 		if (!weiri_json_number(json, &dim))
-			return 0;
+			return false;
 		if (dim > INT64_MAX)
 			return weiri_json_wrong(json, "a dim below 2^63");
 		tensor->shape.dims[tensor->shape.rank++] = (int64_t)dim;
@@ -86,7 +86,7 @@ static int read_shape(struct weiri_json *json, struct weiri_saved_tensor *tensor
 	return json->wanted == NULL;
 }
 
-static int read_offsets(struct weiri_json *json, struct weiri_saved_tensor *tensor)
+static bool read_offsets(struct weiri_json *json, struct weiri_saved_tensor *tensor)
 {
 	return weiri_json_need(json, '[') && weiri_json_number(json, &tensor->begin) && weiri_json_need(json, ',') &&
 	       weiri_json_number(json, &tensor->end) && weiri_json_need(json, ']');
@@ -94,18 +94,18 @@ static int read_offsets(struct weiri_json *json, struct weiri_saved_tensor *tens
 
 struct field {
 	const char *name;
-	int (*read)(struct weiri_json *json, struct weiri_saved_tensor *tensor);
+	bool (*read)(struct weiri_json *json, struct weiri_saved_tensor *tensor);
 };
 static const struct field fields[] = {{"dtype", read_dtype}, {"shape", read_shape}, {"data_offsets", read_offsets}};
 enum { FIELDS = sizeof(fields) / sizeof(fields[0]), ALL_FIELDS = (1 << FIELDS) - 1 };
 
-static int read_field(struct weiri_json *json, struct weiri_saved_tensor *tensor, unsigned *seen)
+static bool read_field(struct weiri_json *json, struct weiri_saved_tensor *tensor, unsigned *seen)
 {
 	size_t i = 0;
 	char *name;
 
 	if (!weiri_json_string(json, &name))
-		return 0;
+		return false;
 	while (i < FIELDS && strcmp(fields[i].name, name) != 0)
 		i++;
 	if (i == FIELDS)
@@ -116,58 +116,58 @@ static int read_field(struct weiri_json *json, struct weiri_saved_tensor *tensor
 	return weiri_json_need(json, ':') && fields[i].read(json, tensor);
 }
 
-static int read_tensor(struct weiri_json *json, struct weiri_saved_tensor *tensor)
+static bool read_tensor(struct weiri_json *json, struct weiri_saved_tensor *tensor)
 {
 	unsigned seen = 0;
 
 	if (!weiri_json_need(json, '{'))
-		return 0;
+		return false;
 	do {
 		if (!read_field(json, tensor, &seen))
-			return 0;
+			return false;
 	} while (more(json, '}'));
 	return json->wanted == NULL &&
 	       (seen == ALL_FIELDS || weiri_json_wrong(json, "a dtype, a shape and data_offsets before"));
 }
 
 /* Reads the metadata, which are names and texts for users. Only their syntax is checked. */
-static int read_metadata(struct reader *reader)
+static bool read_metadata(struct reader *reader)
 {
 	struct weiri_json *json = &reader->json;
 	char *text;
 
 	if (reader->metadata_seen)
 		return weiri_json_wrong(json, "one \"__metadata__\"");
-	reader->metadata_seen = 1;
+	reader->metadata_seen = true;
 	if (!weiri_json_need(json, '{') || weiri_json_take(json, '}'))
 		return json->wanted == NULL;
 	do {
 		if (!weiri_json_string(json, &text) || !weiri_json_need(json, ':') || !weiri_json_string(json, &text))
-			return 0;
+			return false;
 	} while (more(json, '}'));
 	return json->wanted == NULL;
 }
 
-static int read_entry(struct reader *reader)
+static bool read_entry(struct reader *reader)
 {
 	struct weiri_saved_tensor tensor = {.name = NULL};
 	char *name;
 
 	reader->tensor = NULL;
 	if (!weiri_json_string(&reader->json, &name) || !weiri_json_need(&reader->json, ':'))
-		return 0;
+		return false;
 	if (strcmp(name, metadata) == 0)
 		return read_metadata(reader);
 	reader->tensor = tensor.name = name;
 	if (!read_tensor(&reader->json, &tensor))
-		return 0;
+		return false;
 	reader->tensor = reader->packed; /* weiri_pack() moves the name there */
 	reader->packed = weiri_pack(reader->packed, &tensor);
 	reader->count++;
-	return 1;
+	return true;
 }
 
-static int read_entries(struct reader *reader)
+static bool read_entries(struct reader *reader)
 {
 	struct weiri_json *json = &reader->json;
 
@@ -178,7 +178,7 @@ static int read_entries(struct reader *reader)
 	if (!weiri_json_take(json, '}')) {
 		do {
 			if (!read_entry(reader))
-				return 0;
+				return false;
 		} while (more(json, '}'));
 	}
 	return weiri_json_at_end(json);
@@ -270,7 +270,7 @@ static enum weir_status index_places(const char *record, struct weiri_saved_head
                                      const char *file, weir_error *error)
 {
 	enum weir_status status = WEIR_OK;
-	int in_order = 1;
+	bool in_order = true;
 
 	for (size_t i = 0; status == WEIR_OK && i < header->count; i++) {
 		struct weiri_saved_tensor tensor;

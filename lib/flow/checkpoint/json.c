@@ -24,14 +24,14 @@ size_t weiri_json_offset(const struct weiri_json *json)
 	return (size_t)(json->at - json->start);
 }
 
-int weiri_json_wrong(struct weiri_json *json, const char *wanted)
+bool weiri_json_wrong(struct weiri_json *json, const char *wanted)
 {
 	if (json->wanted == NULL)
 		json->wanted = wanted;
-	return 0;
+	return false;
 }
 
-static int is_space(char c)
+static bool is_space(char c)
 {
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
@@ -42,15 +42,15 @@ static void pass_space(struct weiri_json *json)
 		json->at++;
 }
 
-int weiri_json_take(struct weiri_json *json, char mark)
+bool weiri_json_take(struct weiri_json *json, char mark)
 {
 	if (json->wanted != NULL)
-		return 0;
+		return false;
 	pass_space(json);
 	if (json->at == json->end || *json->at != mark)
-		return 0;
+		return false;
 	json->at++;
-	return 1;
+	return true;
 }
 
 static const char *name_of_mark(char mark)
@@ -66,26 +66,26 @@ static const char *name_of_mark(char mark)
 	}
 }
 
-int weiri_json_need(struct weiri_json *json, char mark)
+bool weiri_json_need(struct weiri_json *json, char mark)
 {
 	return weiri_json_take(json, mark) || weiri_json_wrong(json, name_of_mark(mark));
 }
 
-int weiri_json_at_end(struct weiri_json *json)
+bool weiri_json_at_end(struct weiri_json *json)
 {
 	if (json->wanted != NULL)
-		return 0;
+		return false;
 	pass_space(json);
 	return json->at == json->end || weiri_json_wrong(json, "nothing more");
 }
 
-int weiri_json_number(struct weiri_json *json, uint64_t *number)
+bool weiri_json_number(struct weiri_json *json, uint64_t *number)
 {
 	const char *first;
 	uint64_t value = 0;
 
 	if (json->wanted != NULL)
-		return 0;
+		return false;
 	pass_space(json);
 	for (first = json->at; json->at < json->end && *json->at >= '0' && *json->at <= '9'; json->at++) {
 		if (__builtin_mul_overflow(value, UINT64_C(10), &value) ||
@@ -96,7 +96,7 @@ int weiri_json_number(struct weiri_json *json, uint64_t *number)
 		return weiri_json_wrong(json, "a whole number");
 	/* The caller requires a mark next. So '.', 'e' and the like are a fault. */
 	*number = value;
-	return 1;
+	return true;
 }
 
 /* -- strings ----------------------------------------------------------------------------------- */
@@ -146,7 +146,7 @@ static char *put_utf8(char *to, uint32_t code)
 	return to;
 }
 
-static int hex(struct weiri_json *json, uint32_t *code)
+static bool hex(struct weiri_json *json, uint32_t *code)
 {
 	*code = 0;
 	for (int i = 0; i < HEX_DIGITS; i++, json->at++) {
@@ -165,33 +165,33 @@ static int hex(struct weiri_json *json, uint32_t *code)
 			return weiri_json_wrong(json, "four hexadecimal digits");
 		*code = *code << 4 | value;
 	}
-	return 1;
+	return true;
 }
 
 /* Reads what follows \u: one code unit, or two that form a pair. */
-static int code_point(struct weiri_json *json, uint32_t *code)
+static bool code_point(struct weiri_json *json, uint32_t *code)
 {
 	uint32_t low;
 
 	if (!hex(json, code))
-		return 0;
+		return false;
 	if (*code == 0)
 		return weiri_json_wrong(json, "a string without a zero byte");
 	if (*code < HIGH || *code >= PAST_LOW)
-		return 1;
+		return true;
 	if (*code >= LOW || json->end - json->at < 2 || json->at[0] != '\\' || json->at[1] != 'u')
 		return weiri_json_wrong(json, "both halves of a surrogate pair");
 	json->at += 2;
 	if (!hex(json, &low))
-		return 0;
+		return false;
 	if (low < LOW || low >= PAST_LOW)
 		return weiri_json_wrong(json, "both halves of a surrogate pair");
 	*code = SUPPLEMENT + ((*code - HIGH) << 10 | (low - LOW));
-	return 1;
+	return true;
 }
 
 /* Reads what follows a backslash. */
-static int escape(struct weiri_json *json, char **to)
+static bool escape(struct weiri_json *json, char **to)
 {
 	static const char letters[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
 	const char *letter;
@@ -202,20 +202,20 @@ static int escape(struct weiri_json *json, char **to)
 	if (*json->at == 'u') {
 		json->at++;
 		if (!code_point(json, &code))
-			return 0;
+			return false;
 		*to = put_utf8(*to, code);
-		return 1;
+		return true;
 	}
 	letter = memchr(letters, *json->at, sizeof(letters) - 1);
 	if (letter == NULL)
 		return weiri_json_wrong(json, "an escape of JSON");
 	*(*to)++ = meanings[letter - letters];
 	json->at++;
-	return 1;
+	return true;
 }
 
 /* Copies the next character to the end of the decoded string. */
-static int character(struct weiri_json *json, char **to)
+static bool character(struct weiri_json *json, char **to)
 {
 	size_t length;
 
@@ -231,19 +231,19 @@ static int character(struct weiri_json *json, char **to)
 	memmove(*to, json->at, length);
 	*to += length;
 	json->at += length;
-	return 1;
+	return true;
 }
 
-int weiri_json_string(struct weiri_json *json, char **text)
+bool weiri_json_string(struct weiri_json *json, char **text)
 {
 	char *to;
 
 	if (!weiri_json_need(json, '"'))
-		return 0;
+		return false;
 	*text = to = json->at;
 	while (json->at < json->end && *json->at != '"') {
 		if (!character(json, &to))
-			return 0;
+			return false;
 	}
 	if (json->at == json->end)
 		return weiri_json_wrong(json, "the end of a string");
@@ -253,5 +253,5 @@ int weiri_json_string(struct weiri_json *json, char **text)
 	 * closing quotation mark.
 	 */
 	*to = '\0';
-	return 1;
+	return true;
 }

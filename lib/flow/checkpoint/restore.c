@@ -215,7 +215,10 @@ static enum weir_status read_parts(const struct source *source, const struct wei
 {
 	enum weir_status status = WEIR_OK;
 
-	/* All checks of the header come first, so that no large data is read in vain. */
+	/*
+	 * All checks of the header come first, so that no large data is read for a header that is
+	 * refused.
+	 */
 	for (size_t i = 0; status == WEIR_OK && i < count; i++)
 		status = find_part(source, &parts[i], i, &work->wanted[i], error);
 	if (status == WEIR_OK && (flags & WEIR_CHECKPOINT_ALLOW_OTHERS) == 0)
@@ -242,8 +245,8 @@ static enum weir_status publish(struct weir_commit_part commit[], size_t count, 
 		if (status != WEIR_ABORTED)
 			return status;
 		if (weir_now_ns() >= deadline_ns)
-			return weiri_fail(error, WEIR_DEADLINE_EXCEEDED, "checkpoint %s: other writers were faster each time",
-			                  file);
+			return weiri_fail(error, WEIR_DEADLINE_EXCEEDED,
+			                  "checkpoint %s: other writers moved a variable during each attempt", file);
 	}
 }
 

@@ -33,27 +33,27 @@ static void let_go(struct gathered *all)
 	weiri_release(&all->allocator, all->entries, all->room * sizeof(*all->entries), alignof(struct entry));
 }
 
-/* Makes room for one more entry. Returns 0 if there is no memory. */
-static int grow(struct gathered *all)
+/* Makes room for one more entry. Returns false if there is no memory. */
+static bool grow(struct gathered *all)
 {
 	size_t room = all->room != 0 ? 2 * all->room : 16;
 	struct entry *entries;
 
 	if (all->count < all->room)
-		return 1;
+		return true;
 	entries = weiri_allocate(&all->allocator, room * sizeof(*entries), alignof(struct entry));
 	if (entries == NULL)
-		return 0;
+		return false;
 	if (all->count != 0)
 		memcpy(entries, all->entries, all->count * sizeof(*entries));
 	weiri_release(&all->allocator, all->entries, all->room * sizeof(*entries), alignof(struct entry));
 	all->entries = entries;
 	all->room = room;
-	return 1;
+	return true;
 }
 
-/* Adds an entry, which takes over the reference. Returns 0 if there is no memory. */
-static int add(struct gathered *all, weir_resource *resource)
+/* Adds an entry, which takes over the reference. Returns false if there is no memory. */
+static bool add(struct gathered *all, weir_resource *resource)
 {
 	const char *container = weir_resource_container(resource), *name = weir_resource_name(resource);
 	struct entry entry = {.resource = resource, .name_size = strlen(container) + strlen(name) + 2};
@@ -61,11 +61,11 @@ static int add(struct gathered *all, weir_resource *resource)
 	entry.name = weiri_allocate(&all->allocator, entry.name_size, 1);
 	if (entry.name == NULL || !grow(all)) {
 		weiri_release(&all->allocator, entry.name, entry.name_size, 1);
-		return 0;
+		return false;
 	}
 	(void)snprintf(entry.name, entry.name_size, "%s%s%s", container, container[0] != '\0' ? "/" : "", name);
 	all->entries[all->count++] = entry;
-	return 1;
+	return true;
 }
 
 /* Gathers at most one variable more than a checkpoint can hold, which is enough to be refused. */

@@ -18,22 +18,22 @@ static struct weiri_control *control_of(struct weiri_published *link)
 	return WEIRI_CONTAINER_OF(link, struct weiri_control, link);
 }
 
-static int add_ancestors_of(struct weiri_node_map *seen, const weir_node *node)
+static bool add_ancestors_of(struct weiri_node_map *seen, const weir_node *node)
 {
 	for (uint32_t i = 0; i < node->input_count; i++) {
 		if (!weiri_node_map_add(seen, node->inputs[i].node))
-			return 0;
+			return false;
 	}
 	for (struct weiri_published *link = weiri_published_first(&node->controls); link != NULL; link = link->next) {
 		if (!weiri_node_map_add(seen, control_of(link)->before))
-			return 0;
+			return false;
 	}
-	return 1;
+	return true;
 }
 
-int weiri_node_map_add_ancestors(struct weiri_node_map *seen)
+bool weiri_node_map_add_ancestors(struct weiri_node_map *seen)
 {
-	int ok = 1;
+	bool ok = true;
 
 	for (size_t i = 0; ok && i < seen->count; i++)
 		ok = add_ancestors_of(seen, seen->nodes[i]);
@@ -41,14 +41,14 @@ int weiri_node_map_add_ancestors(struct weiri_node_map *seen)
 }
 
 /*
- * Sets *answer to 1 if `node` is `ancestor` or runs after it, otherwise to 0. Returns 0 if there is
- * no memory.
+ * Sets *answer to 1 if `node` is `ancestor` or runs after it, otherwise to 0. Returns false if
+ * there is no memory.
  */
-static int runs_after(weir_node *node, const weir_node *ancestor, int *answer)
+static bool runs_after(weir_node *node, const weir_node *ancestor, bool *answer)
 {
 	struct weiri_node_map seen;
 	uint32_t number;
-	int ok;
+	bool ok;
 
 	weiri_node_map_init(&seen, &node->graph->allocator);
 	ok = weiri_node_map_add(&seen, node) && weiri_node_map_add_ancestors(&seen);
@@ -59,7 +59,7 @@ static int runs_after(weir_node *node, const weir_node *ancestor, int *answer)
 
 static enum weir_status check_cycle(weir_graph *graph, weir_node *before, weir_node *after, weir_error *error)
 {
-	int cycle = before == after;
+	bool cycle = before == after;
 
 	if (before->id < after->id && graph->backward_controls == 0)
 		return WEIR_OK;

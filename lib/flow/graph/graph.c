@@ -118,7 +118,7 @@ static weir_node *find(weir_graph *graph, const char *name, size_t size)
 	return find_between(weiri_published_first(bucket_of(graph, name, size)), NULL, name, size);
 }
 
-static int publish(weir_graph *graph, weir_node *node)
+static bool publish(weir_graph *graph, weir_node *node)
 {
 	size_t size = strlen(node->name);
 	struct weiri_published_list *bucket = bucket_of(graph, node->name, size);
@@ -128,10 +128,10 @@ static int publish(weir_graph *graph, weir_node *node)
 	do {
 		first = weiri_published_first(bucket);
 		if (find_between(first, looked_at, node->name, size) != NULL)
-			return 0;
+			return false;
 		looked_at = first;
 	} while (!weiri_published_push_after(bucket, &node->link, first));
-	return 1;
+	return true;
 }
 
 enum weir_status weir_graph_find(weir_graph *graph, const char *name, weir_node **out, weir_error *error)
@@ -147,18 +147,18 @@ enum weir_status weir_graph_find(weir_graph *graph, const char *name, weir_node 
 	return WEIR_OK;
 }
 
-/* Returns 1 and sets the two parts if `name` reads "NODE:INDEX"; otherwise returns 0. */
-static int split(const char *name, size_t *node_size, uint32_t *index)
+/* Returns true and sets the two parts if `name` reads "NODE:INDEX"; otherwise returns false. */
+static bool split(const char *name, size_t *node_size, uint32_t *index)
 {
 	enum { MOST_DIGITS = 9 };
 	const char *colon = strrchr(name, ':');
 	size_t digits = colon != NULL ? strspn(colon + 1, "0123456789") : 0;
 
 	if (digits == 0 || digits > MOST_DIGITS || colon[1 + digits] != '\0')
-		return 0;
+		return false;
 	*node_size = (size_t)(colon - name);
 	*index = (uint32_t)strtoul(colon + 1, NULL, 10);
-	return 1;
+	return true;
 }
 
 enum weir_status weiri_graph_output(weir_graph *graph, const char *name, weir_output *out, weir_error *error)

@@ -78,9 +78,9 @@ enum weir_status weiri_control_push(weir_graph *graph, weir_node *before, weir_n
 struct weiri_node_map;
 /*
  * Adds every node from which a data edge or control edge leads to a node in the map, and all
- * ancestors of these. Returns 0 if there is no memory.
+ * ancestors of these. Returns false if there is no memory.
  */
-int weiri_node_map_add_ancestors(struct weiri_node_map *seen);
+bool weiri_node_map_add_ancestors(struct weiri_node_map *seen);
 /* As weiri_fail, with the message `op "name": message`; without the name if `name` is NULL. */
 #define weiri_node_fail(error, code, ...) (weiri_node_describe((error), (code), __VA_ARGS__), (enum weir_status)(code))
 void weiri_node_describe(weir_error *error, enum weir_status code, const struct weiri_op *op, const char *name,

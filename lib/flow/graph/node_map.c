@@ -37,7 +37,7 @@ static uint32_t *slot_for(const struct weiri_node_map *map, const weir_node *nod
 	return &map->slots[i];
 }
 
-static int grow(struct weiri_node_map *map)
+static bool grow(struct weiri_node_map *map)
 {
 	struct weiri_node_map larger = *map;
 
@@ -46,7 +46,7 @@ static int grow(struct weiri_node_map *map)
 	larger.nodes = weiri_allocate(&map->allocator, larger.slot_count / 2 * sizeof(weir_node *), _Alignof(weir_node *));
 	if (larger.slots == NULL || larger.nodes == NULL) {
 		weiri_node_map_fini(&larger);
-		return 0;
+		return false;
 	}
 	for (size_t i = 0; i < map->count; i++) {
 		larger.nodes[i] = map->nodes[i];
@@ -54,29 +54,29 @@ static int grow(struct weiri_node_map *map)
 	}
 	weiri_node_map_fini(map);
 	*map = larger;
-	return 1;
+	return true;
 }
 
-int weiri_node_map_add(struct weiri_node_map *map, weir_node *node)
+bool weiri_node_map_add(struct weiri_node_map *map, weir_node *node)
 {
 	uint32_t *slot;
 
 	if (2 * (map->count + 1) > map->slot_count && !grow(map))
-		return 0;
+		return false;
 	slot = slot_for(map, node);
 	if (*slot == 0) {
 		map->nodes[map->count++] = node;
 		*slot = (uint32_t)map->count;
 	}
-	return 1;
+	return true;
 }
 
-int weiri_node_map_find(const struct weiri_node_map *map, const weir_node *node, uint32_t *number)
+bool weiri_node_map_find(const struct weiri_node_map *map, const weir_node *node, uint32_t *number)
 {
 	uint32_t found = map->slot_count != 0 ? *slot_for(map, node) : 0;
 
 	if (found == 0)
-		return 0;
+		return false;
 	*number = found - 1;
-	return 1;
+	return true;
 }

@@ -21,11 +21,11 @@ struct weiri_node_map {
 void weiri_node_map_init(struct weiri_node_map *map, const weir_allocator *allocator);
 void weiri_node_map_fini(struct weiri_node_map *map);
 /*
- * Adds the node unless the map has it already. Returns 1; or 0 if there is no memory, and then the
- * map has not changed.
+ * Adds the node unless the map has it already. Returns true; or false if there is no memory, and
+ * then the map has not changed.
  */
-int weiri_node_map_add(struct weiri_node_map *map, weir_node *node);
-/* Sets *number and returns 1, or returns 0 if the map lacks the node. */
-int weiri_node_map_find(const struct weiri_node_map *map, const weir_node *node, uint32_t *number);
+bool weiri_node_map_add(struct weiri_node_map *map, weir_node *node);
+/* Sets *number and returns true, or returns false if the map lacks the node. */
+bool weiri_node_map_find(const struct weiri_node_map *map, const weir_node *node, uint32_t *number);
 
 #endif

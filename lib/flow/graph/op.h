@@ -40,7 +40,7 @@ struct weiri_call {
 	weir_error *error; /* the op fills it on failure, without the node's name */
 };
 
-static inline int weiri_call_wants(const struct weiri_call *call, uint32_t output)
+static inline bool weiri_call_wants(const struct weiri_call *call, uint32_t output)
 {
 	return output >= 64 || (call->wanted >> output & 1) != 0;
 }
@@ -70,8 +70,8 @@ struct weiri_resource {
 	const void *object;
 	const char *kind, *name;
 };
-/* Sets *resource to the i-th object of the node. Returns 0 if the node has no more than i. */
-typedef int weiri_touches_fn(const weir_node *node, size_t i, struct weiri_resource *resource);
+/* Sets *resource to the i-th object of the node. Returns false if the node has no more than i. */
+typedef bool weiri_touches_fn(const weir_node *node, size_t i, struct weiri_resource *resource);
 /* Returns the name of the queue, or of another object, for which the node waits. */
 typedef const char *weiri_resource_fn(const void *attribute);
 
@@ -107,7 +107,7 @@ enum weir_status weiri_float_check(enum weir_dtype dtype, weir_error *error);
 enum weir_status weiri_i64_tensor(const uint64_t values[], size_t count, const weir_allocator *allocator,
                                   weir_tensor **out, weir_error *error);
 
-/* Returns 1 while a user kernel runs on this thread, otherwise 0. */
-int weiri_inside_kernel(void);
+/* Returns true while a user kernel runs on this thread, otherwise false. */
+bool weiri_inside_kernel(void);
 
 #endif

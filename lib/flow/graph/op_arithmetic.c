@@ -90,8 +90,8 @@ static enum weir_status compute_binary(const struct weiri_call *call, void *cons
 	size_t a_count = (size_t)weir_tensor_element_count(a);
 	size_t b_count = (size_t)weir_tensor_element_count(b);
 	size_t total = weir_tensor_shape(a)->rank >= weir_tensor_shape(b)->rank ? a_count : b_count;
-	int scalar_a = a_count == 1 && total != 1;
-	int scalar_b = b_count == 1 && total != 1;
+	bool scalar_a = a_count == 1 && total != 1;
+	bool scalar_b = b_count == 1 && total != 1;
 	size_t columns = scalar_a || scalar_b ? total : (a_count < b_count ? a_count : b_count);
 
 	for (size_t at = 0; at < total; at += columns)
@@ -103,18 +103,18 @@ static enum weir_status compute_binary(const struct weiri_call *call, void *cons
 
 /*
  * Compares the last dims of `longer` with all dims of `shorter`. A dim that is known in only one of
- * them is stored in `longer`. Returns 1 if the dims may be equal.
+ * them is stored in `longer`. Returns true if the dims may be equal.
  */
-static int merge_suffix(weir_shape *longer, const weir_shape *shorter)
+static bool merge_suffix(weir_shape *longer, const weir_shape *shorter)
 {
 	uint32_t skip = longer->rank - shorter->rank;
 
 	for (uint32_t i = 0; i < shorter->rank; i++) {
 		if (!weiri_dim_compatible(longer->dims[skip + i], shorter->dims[i]))
-			return 0;
+			return false;
 		longer->dims[skip + i] = weiri_dim_merge(longer->dims[skip + i], shorter->dims[i]);
 	}
-	return 1;
+	return true;
 }
 
 static enum weir_status infer_binary(const void *attribute, const struct weiri_spec inputs[],
@@ -123,7 +123,7 @@ static enum weir_status infer_binary(const void *attribute, const struct weiri_s
 	const struct weiri_spec *a = &inputs[0];
 	const struct weiri_spec *b = &inputs[1];
 	enum weir_status status = weiri_numeric_check(a->dtype, error);
-	int a_longer = a->shape.rank >= b->shape.rank;
+	bool a_longer = a->shape.rank >= b->shape.rank;
 	char text_a[WEIRI_SPEC_TEXT_SIZE];
 	char text_b[WEIRI_SPEC_TEXT_SIZE];
 

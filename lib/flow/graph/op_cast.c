@@ -9,21 +9,21 @@
 #include "base/error.h"
 
 struct number {
-	int is_float;
+	bool is_float;
 	int64_t i;
 	double f;
 };
 
 static struct number integer(int64_t i)
 {
-	struct number number = {0, i, 0.0};
+	struct number number = {false, i, 0.0};
 
 	return number;
 }
 
 static struct number floating(double f)
 {
-	struct number number = {1, 0, f};
+	struct number number = {true, 0, f};
 
 	return number;
 }
@@ -94,7 +94,7 @@ static enum weir_status compute(const struct weiri_call *call, void *const data[
 	return WEIR_OK;
 }
 
-static int castable(enum weir_dtype dtype)
+static bool castable(enum weir_dtype dtype)
 {
 	return weir_dtype_size(dtype) != 0 && dtype != WEIR_F16 && dtype != WEIR_BYTES;
 }

@@ -19,7 +19,7 @@ struct kernel {
  */
 static WEIRI_TLS int kernel_depth;
 
-int weiri_inside_kernel(void)
+bool weiri_inside_kernel(void)
 {
 	return kernel_depth != 0;
 }

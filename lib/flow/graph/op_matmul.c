@@ -21,7 +21,7 @@
 
 struct product {
 	size_t n, k, m;
-	int transpose_a, transpose_b;
+	bool transpose_a, transpose_b;
 	/* Strides of a[i][p] and b[p][j]. */
 	size_t a_row, a_column, b_row, b_column;
 };
@@ -75,10 +75,10 @@ static void f64_product(const struct product *p, const double *restrict a, const
 static struct weiri_try_token cblas_token;
 
 /*
- * Returns 1 if CBLAS computed the product. Returns 0 if the product is too small or too large for
- * CBLAS, or if another thread is using CBLAS.
+ * Returns true if CBLAS computed the product. Returns false if the product is too small or too
+ * large for CBLAS, or if another thread is using CBLAS.
  */
-static int cblas_product(const struct product *p, enum weir_dtype dtype, const void *a, const void *b, void *out)
+static bool cblas_product(const struct product *p, enum weir_dtype dtype, const void *a, const void *b, void *out)
 {
 	const enum CBLAS_TRANSPOSE ta = p->transpose_a ? CblasTrans : CblasNoTrans;
 	const enum CBLAS_TRANSPOSE tb = p->transpose_b ? CblasTrans : CblasNoTrans;
@@ -86,25 +86,25 @@ static int cblas_product(const struct product *p, enum weir_dtype dtype, const v
 	const int ldb = (int)(p->transpose_b ? p->k : p->m);
 
 	if (p->n > INT_MAX || p->k > INT_MAX || p->m > INT_MAX || (double)p->n * (double)p->k * (double)p->m < CBLAS_WORTH)
-		return 0;
+		return false;
 	if (!weiri_try_token_take(&cblas_token))
-		return 0;
+		return false;
 	if (dtype == WEIR_F32)
 		cblas_sgemm(CblasRowMajor, ta, tb, (int)p->n, (int)p->m, (int)p->k, 1.0f, a, lda, b, ldb, 0.0f, out, (int)p->m);
 	else
 		cblas_dgemm(CblasRowMajor, ta, tb, (int)p->n, (int)p->m, (int)p->k, 1.0, a, lda, b, ldb, 0.0, out, (int)p->m);
 	weiri_try_token_give(&cblas_token);
-	return 1;
+	return true;
 }
 #else
-static int cblas_product(const struct product *p, enum weir_dtype dtype, const void *a, const void *b, void *out)
+static bool cblas_product(const struct product *p, enum weir_dtype dtype, const void *a, const void *b, void *out)
 {
 	(void)p;
 	(void)dtype;
 	(void)a;
 	(void)b;
 	(void)out;
-	return 0;
+	return false;
 }
 #endif
 
@@ -138,18 +138,18 @@ static enum weir_status compute(const struct weiri_call *call, void *const data[
 
 /*
  * Sets dims[] to the dims of a matrix after its transposition, or to -1 if the rank is not known.
- * Returns 0 if the rank is known and not 2.
+ * Returns false if the rank is known and not 2.
  */
-static int matrix_dims(const struct weiri_spec *spec, int transposed, int64_t dims[2])
+static bool matrix_dims(const struct weiri_spec *spec, bool transposed, int64_t dims[2])
 {
 	dims[0] = dims[1] = -1;
 	if (!spec->ranked)
-		return 1;
+		return true;
 	if (spec->shape.rank != 2)
-		return 0;
+		return false;
 	dims[0] = spec->shape.dims[transposed];
 	dims[1] = spec->shape.dims[!transposed];
-	return 1;
+	return true;
 }
 
 static enum weir_status infer(const void *attribute, const struct weiri_spec inputs[], struct weiri_spec outputs[],

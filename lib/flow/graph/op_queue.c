@@ -29,16 +29,16 @@ static const char *resource(const void *attribute)
 	return use->list != NULL ? use->list->name : weir_tensor_queue_name(use->queue);
 }
 
-static int touches(const weir_node *node, size_t i, struct weiri_resource *described)
+static bool touches(const weir_node *node, size_t i, struct weiri_resource *described)
 {
 	const struct queue_use *use = node->attribute;
 	weir_tensor_queue *queue;
 
 	if (i >= (use->list != NULL ? use->list->queue_count : 1))
-		return 0;
+		return false;
 	queue = use->list != NULL ? use->list->queues[i] : use->queue;
 	*described = (struct weiri_resource){queue, "queue", weir_tensor_queue_name(queue)};
-	return 1;
+	return true;
 }
 
 /* --- What a builder is given --- */
@@ -78,7 +78,7 @@ static struct target target_at(const weir_tensor_queue_list *list, const weir_ou
 	return target;
 }
 
-static int integer_scalar(const struct weiri_spec *spec)
+static bool integer_scalar(const struct weiri_spec *spec)
 {
 	return (spec->dtype == WEIR_I32 || spec->dtype == WEIR_I64) && (!spec->ranked || spec->shape.rank == 0);
 }
@@ -147,7 +147,7 @@ static enum weir_status check_count(const struct weiri_op *op, const char *name,
 }
 
 /* Returns the spec of a component of one item; or, if `batched`, of a batch of items. */
-static struct weiri_spec component_spec(const struct weiri_component *component, int batched)
+static struct weiri_spec component_spec(const struct weiri_component *component, bool batched)
 {
 	struct weiri_spec spec = weiri_spec_of(component->dtype, component->has_shape ? &component->shape : NULL);
 

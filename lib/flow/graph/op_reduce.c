@@ -15,7 +15,7 @@
 enum { EVERY_AXIS = -1, BLOCK = 64 };
 
 struct reduction {
-	int mean;
+	bool mean;
 	int axis; /* or EVERY_AXIS */
 };
 
@@ -166,7 +166,7 @@ static const struct weiri_op reduce_sum_op = {
 static const struct weiri_op reduce_mean_op = {
 	.name = "reduce_mean", .infer = infer_reduction, .compute = compute_reduction, .run = weiri_math_run};
 
-static enum weir_status build_reduction(weir_graph *graph, const char *name, int mean, int axis, weir_output x,
+static enum weir_status build_reduction(weir_graph *graph, const char *name, bool mean, int axis, weir_output x,
                                         weir_output *out, weir_error *error)
 {
 	struct reduction reduction;
@@ -186,25 +186,25 @@ static int as_axis(uint32_t axis)
 enum weir_status weir_op_reduce_sum(weir_graph *graph, const char *name, weir_output x, weir_output *out,
                                     weir_error *error)
 {
-	return build_reduction(graph, name, 0, EVERY_AXIS, x, out, error);
+	return build_reduction(graph, name, false, EVERY_AXIS, x, out, error);
 }
 
 enum weir_status weir_op_reduce_sum_axis(weir_graph *graph, const char *name, weir_output x, uint32_t axis,
                                          weir_output *out, weir_error *error)
 {
-	return build_reduction(graph, name, 0, as_axis(axis), x, out, error);
+	return build_reduction(graph, name, false, as_axis(axis), x, out, error);
 }
 
 enum weir_status weir_op_reduce_mean(weir_graph *graph, const char *name, weir_output x, weir_output *out,
                                      weir_error *error)
 {
-	return build_reduction(graph, name, 1, EVERY_AXIS, x, out, error);
+	return build_reduction(graph, name, true, EVERY_AXIS, x, out, error);
 }
 
 enum weir_status weir_op_reduce_mean_axis(weir_graph *graph, const char *name, weir_output x, uint32_t axis,
                                           weir_output *out, weir_error *error)
 {
-	return build_reduction(graph, name, 1, as_axis(axis), x, out, error);
+	return build_reduction(graph, name, true, as_axis(axis), x, out, error);
 }
 
 /*

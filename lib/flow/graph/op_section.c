@@ -171,7 +171,7 @@ static enum weir_status no_memory(const struct building *b)
 	return refuse(b, WEIR_RESOURCE_EXHAUSTED, "no memory");
 }
 
-static int in_body(const struct building *b, const weir_node *node)
+static bool in_body(const struct building *b, const weir_node *node)
 {
 	uint32_t number;
 
@@ -216,10 +216,13 @@ static enum weir_status take_body(struct building *b, weir_node *const body[], s
 	return status;
 }
 
-/* Finds the nodes outside from which control edges lead into the body. Returns 0 without memory. */
-static int find_controls(struct building *b)
+/*
+ * Finds the nodes outside from which control edges lead into the body. Returns false without
+ * memory.
+ */
+static bool find_controls(struct building *b)
 {
-	int ok = 1;
+	bool ok = true;
 
 	for (size_t n = 0; n < b->body.count; n++) {
 		for (struct weiri_published *link = weiri_published_first(&b->body.nodes[n]->controls); ok && link != NULL;
@@ -239,16 +242,16 @@ static size_t taken_size(const struct building *b)
 }
 
 /*
- * Finds the outputs that the body takes from outside, and the nodes to which they belong. Returns 0
- * if there is no memory.
+ * Finds the outputs that the body takes from outside, and the nodes to which they belong. Returns
+ * false if there is no memory.
  */
-static int find_taken(struct building *b)
+static bool find_taken(struct building *b)
 {
-	int ok = 1;
+	bool ok = true;
 
 	b->taken = weiri_allocate(&b->graph->allocator, taken_size(b), _Alignof(weir_output));
 	if (b->taken == NULL)
-		return 0;
+		return false;
 	for (size_t n = 0; n < b->body.count; n++) {
 		const weir_node *node = b->body.nodes[n];
 
@@ -292,22 +295,22 @@ static enum weir_status check_results(const struct building *b, const weir_outpu
 
 /* -- resources --------------------------------------------------------------------------------- */
 
-static int touches(const weir_node *node, size_t i, struct weiri_resource *resource)
+static bool touches(const weir_node *node, size_t i, struct weiri_resource *resource)
 {
 	return node->op->touches != NULL && node->op->touches(node, i, resource);
 }
 
-static int body_touches(const weir_node *exit, const void *object)
+static bool body_touches(const weir_node *exit, const void *object)
 {
 	struct weiri_resource other;
 
 	for (struct weiri_published *link = weiri_published_first(&exit->controls); link != NULL; link = link->next) {
 		for (size_t i = 0; touches(control_of(link)->before, i, &other); i++) {
 			if (other.object == object)
-				return 1;
+				return true;
 		}
 	}
-	return 0;
+	return false;
 }
 
 /*

@@ -30,19 +30,19 @@ static struct weiri_spec spec_of_var(const weir_var *var)
 	return weiri_spec_of(weir_var_dtype(var), weir_var_shape(var));
 }
 
-static int describe_var(weir_var *var, struct weiri_resource *resource)
+static bool describe_var(weir_var *var, struct weiri_resource *resource)
 {
 	*resource = (struct weiri_resource){var, "variable", weir_var_name(var)};
-	return 1;
+	return true;
 }
 
-static int touches_one(const weir_node *node, size_t i, struct weiri_resource *resource)
+static bool touches_one(const weir_node *node, size_t i, struct weiri_resource *resource)
 {
 	return i == 0 && describe_var(var_of(node), resource);
 }
 
 /* The attribute of a snapshot or commit is an array of variables. */
-static int touches_many(const weir_node *node, size_t i, struct weiri_resource *resource)
+static bool touches_many(const weir_node *node, size_t i, struct weiri_resource *resource)
 {
 	weir_var *const *vars = node->attribute;
 
@@ -325,7 +325,7 @@ static enum weir_status join_rows(const struct weiri_op *op, const char *name, c
 		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name, "a scalar variable has no rows");
 	if (!rows->ranked || !indices->ranked)
 		return WEIR_OK;
-	joined->ranked = 1;
+	joined->ranked = true;
 	joined->shape = indices->shape;
 	if (indices->shape.rank + rows->shape.rank - 1 > WEIR_MAX_RANK)
 		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name, "the rows' rank would be above %d",
@@ -335,8 +335,8 @@ static enum weir_status join_rows(const struct weiri_op *op, const char *name, c
 	return WEIR_OK;
 }
 
-/* Returns 1 if `output` belongs to `graph`. The build of the node reports other outputs. */
-static int known(const weir_graph *graph, weir_output output)
+/* Returns true if `output` belongs to `graph`. The build of the node reports other outputs. */
+static bool known(const weir_graph *graph, weir_output output)
 {
 	return graph != NULL && weiri_output_check(graph, output, "input", NULL) == WEIR_OK;
 }

@@ -10,7 +10,7 @@ struct weiri_spec weiri_spec_of(enum weir_dtype dtype, const weir_shape *shape)
 	struct weiri_spec spec = {.dtype = dtype};
 
 	if (shape != NULL) {
-		spec.ranked = 1;
+		spec.ranked = true;
 		spec.shape = *shape;
 	}
 	return spec;
@@ -18,7 +18,7 @@ struct weiri_spec weiri_spec_of(enum weir_dtype dtype, const weir_shape *shape)
 
 struct weiri_spec weiri_spec_scalar(enum weir_dtype dtype)
 {
-	return (struct weiri_spec){.dtype = dtype, .ranked = 1};
+	return (struct weiri_spec){.dtype = dtype, .ranked = true};
 }
 
 struct weiri_spec weiri_spec_vector(enum weir_dtype dtype, int64_t size)
@@ -35,7 +35,7 @@ struct weiri_spec weiri_spec_of_tensor(const weir_tensor *tensor)
 	return weiri_spec_of(weir_tensor_dtype(tensor), weir_tensor_shape(tensor));
 }
 
-int weiri_dim_compatible(int64_t a, int64_t b)
+bool weiri_dim_compatible(int64_t a, int64_t b)
 {
 	return a < 0 || b < 0 || a == b;
 }
@@ -45,22 +45,22 @@ int64_t weiri_dim_merge(int64_t a, int64_t b)
 	return a < 0 ? b : a;
 }
 
-int weiri_spec_compatible(const struct weiri_spec *a, const struct weiri_spec *b)
+bool weiri_spec_compatible(const struct weiri_spec *a, const struct weiri_spec *b)
 {
 	if (a->dtype != b->dtype)
-		return 0;
+		return false;
 	if (!a->ranked || !b->ranked)
-		return 1;
+		return true;
 	if (a->shape.rank != b->shape.rank)
-		return 0;
+		return false;
 	for (uint32_t i = 0; i < a->shape.rank; i++) {
 		if (!weiri_dim_compatible(a->shape.dims[i], b->shape.dims[i]))
-			return 0;
+			return false;
 	}
-	return 1;
+	return true;
 }
 
-int weiri_partial_shape_ok(const weir_shape *shape)
+bool weiri_partial_shape_ok(const weir_shape *shape)
 {
 	return shape->rank <= WEIR_MAX_RANK;
 }

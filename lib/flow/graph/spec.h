@@ -9,7 +9,7 @@
 
 struct weiri_spec {
 	enum weir_dtype dtype;
-	int ranked;       /* 0: not even the rank is known */
+	bool ranked;      /* false: not even the rank is known */
 	weir_shape shape; /* if ranked; a negative dim is not known */
 };
 
@@ -22,15 +22,17 @@ struct weiri_spec weiri_spec_scalar(enum weir_dtype dtype);
 struct weiri_spec weiri_spec_vector(enum weir_dtype dtype, int64_t size);
 struct weiri_spec weiri_spec_of_tensor(const weir_tensor *tensor);
 
-/* Returns 1 if a tensor can exist that fits both, otherwise 0. */
-int weiri_spec_compatible(const struct weiri_spec *a, const struct weiri_spec *b);
-/* Returns 1 if the dims may be equal. A negative dim is not known. */
-int weiri_dim_compatible(int64_t a, int64_t b);
+/* Returns true if a tensor can exist that fits both, otherwise false. */
+bool weiri_spec_compatible(const struct weiri_spec *a, const struct weiri_spec *b);
+/* Returns true if the dims may be equal. A negative dim is not known. */
+bool weiri_dim_compatible(int64_t a, int64_t b);
 /* Returns the known one of two compatible dims; a negative number if neither is known. */
 int64_t weiri_dim_merge(int64_t a, int64_t b);
 
-/* Returns 1 if a partial shape may have this rank: at most WEIR_MAX_RANK. Any dims are accepted. */
-int weiri_partial_shape_ok(const weir_shape *shape);
+/*
+ * Returns true if a partial shape may have this rank: at most WEIR_MAX_RANK. Any dims are accepted.
+ */
+bool weiri_partial_shape_ok(const weir_shape *shape);
 
 /* Writes "f32 [2,?]", for messages, to `text` of WEIRI_SPEC_TEXT_SIZE bytes. Returns `text`. */
 const char *weiri_spec_text(const struct weiri_spec *spec, char text[]);

@@ -42,7 +42,9 @@ static void end_step(struct weiri_step *step)
 	weiri_step_release(step);
 }
 
-/* Runs user code in a critical section. The mark keeps that code from entering the section again. */
+/*
+ * Runs user code in a critical section. The mark keeps that code from entering the section again.
+ */
 static enum weir_status run_within(const struct weiri_plan_node *p, const struct weiri_call *call)
 {
 	struct weiri_inside inside;
@@ -54,8 +56,8 @@ static enum weir_status run_within(const struct weiri_plan_node *p, const struct
 	return status;
 }
 
-/* Returns 1 if the node has ended; 0 if it waits, and then the step may have been freed. */
-static int run_node(struct weiri_step *step, uint32_t index)
+/* Returns true if the node has ended; false if it waits, and then the step may have been freed. */
+static bool run_node(struct weiri_step *step, uint32_t index)
 {
 	const struct weiri_plan *plan = step->plan;
 	const struct weiri_plan_node *p = &plan->nodes[index];
@@ -66,7 +68,7 @@ static int run_node(struct weiri_step *step, uint32_t index)
 	if (weiri_step_stopping(step)) {
 		weiri_latch_set(&step->incomplete);
 		if (WEIRI_LIKELY((p->node->op->traits & WEIRI_OP_LEAVES) == 0))
-			return 1;
+			return true;
 	}
 	for (uint32_t i = 0; i < p->node->input_count; i++)
 		step->inputs[p->inputs + i] = step->values[plan->input_slots[p->inputs + i]];
@@ -85,7 +87,7 @@ static int run_node(struct weiri_step *step, uint32_t index)
 	status = p->within == NULL ? p->node->op->run(&call) : run_within(p, &call);
 	if (status != WEIR_OK)
 		weiri_step_node_failed(step, index, status, error.message);
-	return 1;
+	return true;
 }
 
 /* Puts the successors that became ready in front of `list`. Returns the new list. */
@@ -137,7 +139,7 @@ static WEIRI_COLD uint32_t shuffle(struct weiri_step *step, uint32_t list, uint6
 	return drawn;
 }
 
-static int belongs_to_pool(struct weiri_step *step, uint32_t index, int other_work, int on_worker)
+static bool belongs_to_pool(struct weiri_step *step, uint32_t index, bool other_work, bool on_worker)
 {
 	const struct weiri_plan_node *p = &step->plan->nodes[index];
 	uint32_t traits = p->node->op->traits;
@@ -145,11 +147,11 @@ static int belongs_to_pool(struct weiri_step *step, uint32_t index, int other_wo
 
 	/* Without workers, a task would run only after all nodes of this list, not in drawn order. */
 	if (step->shuffle != 0 && step->session->workers == 0)
-		return 0;
+		return false;
 	if (traits & WEIRI_OP_USER)
 		return !on_worker || other_work;
 	if (!(traits & WEIRI_OP_HEAVY) || !other_work || step->session->workers == 0)
-		return 0;
+		return false;
 	for (uint32_t i = 0; i < p->node->input_count; i++) {
 		const weir_tensor *input = step->values[step->plan->input_slots[p->inputs + i]];
 
@@ -162,7 +164,7 @@ static int belongs_to_pool(struct weiri_step *step, uint32_t index, int other_wo
  * Runs the nodes of `list` and the nodes that become ready. `ended` nodes had ended before and are
  * not yet counted. After this call the step may have been freed.
  */
-static void execute(struct weiri_step *step, uint32_t list, uint32_t ended, int on_worker)
+static void execute(struct weiri_step *step, uint32_t list, uint32_t ended, bool on_worker)
 {
 	/* Each list has its own draws, so threads share no state. A single thread repeats them all. */
 	uint64_t draws = step->shuffle + ((uint64_t)list << 32);
@@ -193,12 +195,12 @@ static void run_task(weir_task *task)
 	struct weiri_step_node *node = WEIRI_CONTAINER_OF(task, struct weiri_step_node, task);
 
 	node->next = WEIRI_NO_NODE;
-	execute(node->step, node->index, 0, 1);
+	execute(node->step, node->index, 0, true);
 }
 
 void weiri_step_resume(struct weiri_step *step, uint32_t index)
 {
-	execute(step, release_successors(step, index, WEIRI_NO_NODE), 1, 1);
+	execute(step, release_successors(step, index, WEIRI_NO_NODE), 1, true);
 }
 
 void weiri_step_begin(struct weiri_step *step)

@@ -22,7 +22,7 @@
 
 /* What a collected node became. */
 struct place {
-	int is_constant;
+	bool is_constant;
 	uint32_t number; /* of the constant or of the plan node */
 };
 
@@ -36,15 +36,15 @@ struct compiler {
 	weir_error *error;
 };
 
-static int fed_slot(const struct weiri_signature *signature, weir_output output, uint32_t *slot)
+static bool fed_slot(const struct weiri_signature *signature, weir_output output, uint32_t *slot)
 {
 	for (size_t i = 0; i < signature->feed_count; i++) {
 		if (signature->feeds[i].output.node == output.node && signature->feeds[i].output.index == output.index) {
 			*slot = (uint32_t)i;
-			return 1;
+			return true;
 		}
 	}
-	return 0;
+	return false;
 }
 
 static const struct weiri_control *control_of(struct weiri_published *link)
@@ -155,7 +155,7 @@ static struct weiri_published *controls_of(const weir_node *node)
 	return weiri_published_first(&node->controls);
 }
 
-static int needs_no_run(const weir_node *node)
+static bool needs_no_run(const weir_node *node)
 {
 	return (node->op->traits & WEIRI_OP_CONSTANT) != 0 && controls_of(node) == NULL;
 }
@@ -171,7 +171,7 @@ static size_t control_count(const weir_node *node)
 
 struct counts {
 	size_t nodes, constants, inputs, outputs, edges, holds, waits;
-	int has_user_code;
+	bool has_user_code;
 };
 
 static struct counts number_nodes(struct compiler *c)
@@ -287,17 +287,17 @@ static void want(struct compiler *c, weir_output output)
 }
 
 /*
- * Sets *number to the plan node at which an edge from `node` starts. Returns 0 if there is no edge,
- * because nothing runs for `node`.
+ * Sets *number to the plan node at which an edge from `node` starts. Returns false if there is no
+ * edge, because nothing runs for `node`.
  */
-static int starts_an_edge(const struct compiler *c, const weir_node *node, uint32_t *number)
+static bool starts_an_edge(const struct compiler *c, const weir_node *node, uint32_t *number)
 {
 	const struct place *place = place_of(c, node);
 
 	if (place == NULL || place->is_constant)
-		return 0;
+		return false;
 	*number = place->number;
-	return 1;
+	return true;
 }
 
 typedef void edge_fn(struct compiler *c, struct weiri_plan_node *from, uint32_t to);
@@ -537,27 +537,27 @@ uint64_t weiri_signature_hash(const struct weiri_signature *signature)
 	return hash;
 }
 
-static int same_output(weir_output a, weir_output b)
+static bool same_output(weir_output a, weir_output b)
 {
 	return a.node == b.node && a.index == b.index;
 }
 
-int weiri_plan_matches(const struct weiri_plan *plan, const struct weiri_signature *signature)
+bool weiri_plan_matches(const struct weiri_plan *plan, const struct weiri_signature *signature)
 {
 	if (plan->hash != signature->hash || plan->feed_count != signature->feed_count ||
 	    plan->fetch_count != signature->fetch_count || plan->target_count != signature->target_count)
-		return 0;
+		return false;
 	for (size_t i = 0; i < plan->feed_count; i++) {
 		if (!same_output(plan->feeds[i], signature->feeds[i].output))
-			return 0;
+			return false;
 	}
 	for (size_t i = 0; i < plan->fetch_count; i++) {
 		if (!same_output(plan->fetches[i], signature->fetches[i]))
-			return 0;
+			return false;
 	}
 	for (size_t i = 0; i < plan->target_count; i++) {
 		if (plan->targets[i] != signature->targets[i])
-			return 0;
+			return false;
 	}
-	return 1;
+	return true;
 }

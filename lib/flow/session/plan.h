@@ -73,13 +73,13 @@ struct weiri_plan {
 	uint32_t slot_count;
 	uint32_t hold_count;
 	uint32_t wait_count;
-	int has_user_code; /* 1: a step of the plan may outlive its run */
+	bool has_user_code; /* true: a step of the plan may outlive its run */
 	struct weiri_step_layout step;
 };
 
 uint64_t weiri_signature_hash(const struct weiri_signature *signature);
-/* Returns 1 if the plan was compiled for this signature. */
-int weiri_plan_matches(const struct weiri_plan *plan, const struct weiri_signature *signature);
+/* Returns true if the plan was compiled for this signature. */
+bool weiri_plan_matches(const struct weiri_plan *plan, const struct weiri_signature *signature);
 
 /*
  * Checks the signature, finds the ancestors and numbers them. Seals their lists of control edges.
@@ -91,11 +91,11 @@ enum weir_status weiri_plan_compile(weir_graph *graph, const weir_allocator *all
                                     weir_error *error);
 void weiri_plan_free(struct weiri_plan *plan, const weir_allocator *allocator);
 
-/* Returns 1 if the step owns a reference to output `index` of the node. */
-static inline int weiri_output_owned(const weir_node *node, uint32_t index)
+/* Returns true if the step owns a reference to output `index` of the node. */
+static inline bool weiri_output_owned(const weir_node *node, uint32_t index)
 {
 	if (node->op->traits & WEIRI_OP_BORROWS)
-		return 0;
+		return false;
 	return (node->op->traits & WEIRI_OP_BORROWS_ALL_BUT_LAST) == 0 || index + 1 == node->output_count;
 }
 

@@ -33,8 +33,10 @@ static uint64_t deadline_of(const weir_session *session, uint64_t deadline_ns)
 	           : deadline_ns;
 }
 
-/* Waits for the step. Returns 1 if it has ended; 0 if the caller leaves it to the workers. */
-static int await(struct weiri_step *step)
+/*
+ * Waits for the step. Returns true if it has ended; false if the caller leaves it to the workers.
+ */
+static bool await(struct weiri_step *step)
 {
 	uint64_t deadline_ns = step->deadline_ns;
 
@@ -45,9 +47,9 @@ static int await(struct weiri_step *step)
 		seen = weiri_signal_now(&step->signal);
 
 		if (weiri_latch_is_set(&step->ended))
-			return 1;
+			return true;
 		if (step->may_be_left && weiri_latch_is_set(&step->stopped))
-			return 0;
+			return false;
 		if (step->caller_helps && weir_pool_help(step->session->pool, 1) > 0)
 			continue;
 		if (weiri_signal_wait(&step->signal, seen, deadline_ns))

@@ -4,12 +4,12 @@
 #include "base/error.h"
 #include "session/session.h"
 
-static int is_closed(weir_session *session)
+static bool is_closed(weir_session *session)
 {
 	if (!weiri_gate_enter(&session->gate))
-		return 1;
+		return true;
 	weiri_gate_leave(&session->gate);
-	return 0;
+	return false;
 }
 
 enum weir_status weir_session_run_target(void *session_target, weir_cancel *cancel, weir_error *error)

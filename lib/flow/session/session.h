@@ -17,7 +17,7 @@ struct weir_session {
 	weir_allocator allocator;
 	weir_graph *graph;
 	weir_pool *pool;
-	int owns_pool;
+	bool owns_pool;
 	size_t workers;
 	uint64_t operation_timeout_ns;
 	uint64_t shuffle_seed;     /* 0: ready nodes are not shuffled */

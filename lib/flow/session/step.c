@@ -283,10 +283,10 @@ void weiri_step_node_failed(struct weiri_step *step, uint32_t index, enum weir_s
 		(void)weir_cancel_fire(step->token, &step->failure);
 }
 
-int weiri_step_stopping(struct weiri_step *step)
+bool weiri_step_stopping(struct weiri_step *step)
 {
 	if (weiri_latch_is_set(&step->incomplete) || weiri_latch_is_set(&step->failed))
-		return 1;
+		return true;
 	if (weir_cancel_fired(step->session->token))
 		stop_with_cause_of(step, step->session->token);
 	if (weir_cancel_fired(step->user_token))

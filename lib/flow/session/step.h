@@ -72,8 +72,8 @@ struct weiri_step {
 	uint64_t deadline_ns;
 	uint64_t started_ns; /* 0 without a deadline */
 	uint64_t shuffle;    /* seeds the order of ready nodes; 0: they are not shuffled */
-	int caller_helps;    /* the caller runs tasks of the pool while it waits */
-	int may_be_left;     /* the caller need not wait for user code after a stop */
+	bool caller_helps;   /* the caller runs tasks of the pool while it waits */
+	bool may_be_left;    /* the caller need not wait for user code after a stop */
 
 	weir_tensor **values;
 	weir_tensor **inputs;
@@ -114,8 +114,8 @@ void weiri_step_node_failed(struct weiri_step *step, uint32_t index, enum weir_s
 /* Stops the step. Only the first cause counts. */
 void weiri_step_stop(struct weiri_step *step, const weir_error *cause);
 void weiri_step_stop_for_deadline(struct weiri_step *step);
-/* Checks the tokens and the deadline. Returns 1 if nodes must be skipped. */
-int weiri_step_stopping(struct weiri_step *step);
+/* Checks the tokens and the deadline. Returns true if nodes must be skipped. */
+bool weiri_step_stopping(struct weiri_step *step);
 /* Returns the status of a step that has ended. */
 enum weir_status weiri_step_outcome(struct weiri_step *step, weir_error *error);
 /* Returns the status of a step that the caller leaves before its end. */
@@ -133,9 +133,9 @@ void weiri_step_resume(struct weiri_step *step, uint32_t index);
 /* --- wait.c --- */
 
 /*
- * Starts the operation of node `index`. Returns 1 if the node has already ended, with success or
- * failure; 0 if it waits, and then the step may have been freed.
+ * Starts the operation of node `index`. Returns true if the node has already ended, with success or
+ * failure; false if it waits, and then the step may have been freed.
  */
-int weiri_wait_start(struct weiri_step *step, uint32_t index, const struct weiri_call *call);
+bool weiri_wait_start(struct weiri_step *step, uint32_t index, const struct weiri_call *call);
 
 #endif

@@ -53,8 +53,8 @@ static void watch(struct weiri_wait *wait)
 static void finish(struct weiri_wait *wait)
 {
 	struct weiri_step *step = wait->step;
-	int hook_never_runs = wait->hook == NULL || weir_cancel_off(wait->hook);
-	int watched = wait->hook != NULL;
+	bool hook_never_runs = wait->hook == NULL || weir_cancel_off(wait->hook);
+	bool watched = wait->hook != NULL;
 
 	if (wait->status != WEIR_OK)
 		weiri_step_node_failed(step, wait->index, wait->status, wait->error.message);
@@ -88,7 +88,7 @@ static void on_done(void *context, enum weir_status status, const weir_error *er
 		weiri_step_submit(step, &wait->task);
 }
 
-int weiri_wait_start(struct weiri_step *step, uint32_t index, const struct weiri_call *call)
+bool weiri_wait_start(struct weiri_step *step, uint32_t index, const struct weiri_call *call)
 {
 	struct weiri_wait *wait = &step->waits[step->plan->nodes[index].wait];
 	enum weir_status status;
@@ -106,12 +106,12 @@ int weiri_wait_start(struct weiri_step *step, uint32_t index, const struct weiri
 	status = call->node->op->start(call, on_done, wait, &wait->operation);
 	if (status != WEIR_OK) {
 		weiri_step_node_failed(step, index, status, call->error->message);
-		return 1;
+		return true;
 	}
 	if (!weiri_latch_is_set(&wait->done))
 		watch(wait);
 	if (!weiri_countdown_arrive(&wait->parties))
-		return 0;
+		return false;
 	finish(wait);
-	return 1;
+	return true;
 }

@@ -19,8 +19,8 @@ static void take(_Atomic(size_t) *references)
 	(void)before;
 }
 
-/* Gives a reference back. Returns 1 if it was the last. */
-static int give(_Atomic(size_t) *references)
+/* Gives a reference back. Returns true if it was the last. */
+static bool give(_Atomic(size_t) *references)
 {
 	/* [P1 acq_rel] pairs with itself. */
 	size_t before = weiri_fetch_sub_acq_rel(references, 1u);
@@ -155,18 +155,20 @@ void weiri_root_destroy(struct weiri_root *root)
 	weiri_geometry_release(geometry);
 }
 
-/* Puts one node in all places, with one chunk in all of its places. Returns 0 without memory. */
-static int fill_with_zeros(struct weiri_root *root)
+/*
+ * Puts one node in all places, with one chunk in all of its places. Returns false without memory.
+ */
+static bool fill_with_zeros(struct weiri_root *root)
 {
 	const struct weiri_geometry *geometry = root->geometry;
 	struct weiri_node *node = node_create(geometry);
 
 	if (node == NULL)
-		return 0;
+		return false;
 	root->nodes[0] = node;
 	node->chunks[0] = chunk_create(geometry);
 	if (node->chunks[0] == NULL)
-		return 0;
+		return false;
 	memset(node->chunks[0]->bytes, 0, geometry->chunk_bytes);
 	for (size_t i = 1; i < WEIRI_NODE_CHUNKS; i++) {
 		node->chunks[i] = node->chunks[0];
@@ -176,10 +178,10 @@ static int fill_with_zeros(struct weiri_root *root)
 		root->nodes[i] = node;
 		take(&node->references);
 	}
-	return 1;
+	return true;
 }
 
-static int fill_from(struct weiri_root *root, const char *initial)
+static bool fill_from(struct weiri_root *root, const char *initial)
 {
 	const struct weiri_geometry *geometry = root->geometry;
 	size_t left = (size_t)geometry->rows.count * geometry->rows.bytes;
@@ -193,7 +195,7 @@ static int fill_from(struct weiri_root *root, const char *initial)
 			*node = node_create(geometry);
 		chunk = *node != NULL ? chunk_create(geometry) : NULL;
 		if (chunk == NULL)
-			return 0;
+			return false;
 		(*node)->chunks[i % WEIRI_NODE_CHUNKS] = chunk;
 		memcpy(chunk->bytes, initial, bytes);
 		/* The rest is set too, because a copy of a chunk reads all of its bytes. */
@@ -201,7 +203,7 @@ static int fill_from(struct weiri_root *root, const char *initial)
 		initial += bytes;
 		left -= bytes;
 	}
-	return 1;
+	return true;
 }
 
 struct weiri_root *weiri_root_create(struct weiri_geometry *geometry, const char *initial)

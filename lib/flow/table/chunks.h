@@ -73,13 +73,13 @@ struct weiri_node {
 
 struct weiri_root {
 	struct weiri_geometry *geometry; /* one reference */
-	size_t own_bytes;                /* bytes allocated for this version: they count in the retire budget */
+	size_t own_bytes;                /* bytes allocated for this version: they count in the budget */
 	struct weiri_node *nodes[];      /* one reference each */
 };
 
 /*
  * Creates a geometry with one reference, and copies rows->name. Returns NULL if there is no memory,
- * or if the table would be larger than any memory.
+ * or if the size of the table overflows size_t.
  */
 struct weiri_geometry *weiri_geometry_create(const struct weiri_rows *rows, const weir_allocator *allocator);
 void weiri_geometry_release(struct weiri_geometry *geometry);

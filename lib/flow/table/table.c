@@ -294,8 +294,8 @@ enum weir_status weir_table_gather(weir_table *table, const weir_tensor *indices
 
 /* -- scatter ----------------------------------------------------------------------------------- */
 
-/* Changes the rows of the branch `root`. Returns 0 if there is no memory. */
-static int change_rows(struct weiri_root *root, const struct weiri_root *from, const struct weiri_scatter *scatter)
+/* Changes the rows of the branch `root`. Returns false if there is no memory. */
+static bool change_rows(struct weiri_root *root, const struct weiri_root *from, const struct weiri_scatter *scatter)
 {
 	const struct weiri_rows *rows = &root->geometry->rows;
 	const char *update = scatter->from;
@@ -304,10 +304,10 @@ static int change_rows(struct weiri_root *root, const struct weiri_root *from, c
 		char *row = weiri_root_row_to_write(root, from, (size_t)weiri_index_at(scatter->indices, i));
 
 		if (row == NULL)
-			return 0;
+			return false;
 		weiri_row_combine(scatter->how, rows->dtype, row, update, rows->elements);
 	}
-	return 1;
+	return true;
 }
 
 /* The function of the update. The arguments were checked before, so only memory can be missing. */

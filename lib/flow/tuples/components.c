@@ -14,16 +14,16 @@
 /* -- creating ---------------------------------------------------------------------------------- */
 
 /*
- * Returns 1 if, for some values of the unknown dims, a tensor of this shape can exist, and a batch
- * of such tensors too.
+ * Returns true if, for some values of the unknown dims, a tensor of this shape can exist, and a
+ * batch of such tensors too.
  */
-static int is_possible(const weir_shape *shape)
+static bool is_possible(const weir_shape *shape)
 {
 	weir_shape least = *shape;
 	int64_t elements;
 
 	if (shape->rank >= WEIR_MAX_RANK)
-		return 0;
+		return false;
 	for (uint32_t i = 0; i < least.rank; i++) {
 		if (least.dims[i] < 0)
 			least.dims[i] = 1;
@@ -35,8 +35,8 @@ struct spec {
 	const char *what; /* for messages */
 	const struct weir_tensor_component *components;
 	size_t count;
-	int has_priority; /* component 0 is the priority, so its dtype and shape are fixed */
-	int pads;
+	bool has_priority; /* component 0 is the priority, so its dtype and shape are fixed */
+	bool pads;
 };
 
 static enum weir_status check_name(const struct spec *spec, size_t i, weir_error *error)

@@ -9,9 +9,9 @@
 
 struct weiri_component {
 	enum weir_dtype dtype;
-	int has_shape;
-	int known; /* 1: there is a shape, and no dim is unknown */
-	int named; /* 1: the creator of the queue gave the name */
+	bool has_shape;
+	bool known; /* true: there is a shape, and no dim is unknown */
+	bool named; /* true: the creator of the queue gave the name */
 	weir_shape shape;
 	char name[WEIR_TENSOR_QUEUE_NAME_SIZE]; /* the number of the component if it is not named */
 };

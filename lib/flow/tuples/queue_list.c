@@ -20,7 +20,7 @@
 static void merge_shape(struct weiri_component *common, const struct weiri_component *other)
 {
 	if (!other->has_shape || common->shape.rank != other->shape.rank)
-		common->has_shape = 0;
+		common->has_shape = false;
 	for (uint32_t d = 0; common->has_shape && d < common->shape.rank; d++) {
 		if (common->shape.dims[d] != other->shape.dims[d])
 			common->shape.dims[d] = -1;

@@ -15,7 +15,7 @@
 
 static const char *kind_name(enum weir_queue_order order, uint32_t flags)
 {
-	int pads = (flags & WEIR_TENSOR_QUEUE_PADDING) != 0;
+	bool pads = (flags & WEIR_TENSOR_QUEUE_PADDING) != 0;
 
 	switch (order) {
 	case WEIR_QUEUE_FIFO: return pads ? "a FIFO queue that pads" : "a FIFO queue";
@@ -51,19 +51,21 @@ static enum weir_status compare_kind(const weir_tensor_queue *queue, const struc
 	return WEIR_OK;
 }
 
-/* Returns 1 if the shapes are equal; for a queue that pads, if they differ in no dim both know. */
-static int shapes_agree(const weir_tensor_queue *queue, const struct weiri_component *there,
-                        const struct weiri_component *asked)
+/*
+ * Returns true if the shapes are equal; for a queue that pads, if they differ in no dim both know.
+ */
+static bool shapes_agree(const weir_tensor_queue *queue, const struct weiri_component *there,
+                         const struct weiri_component *asked)
 {
 	if (there->has_shape != asked->has_shape || there->shape.rank != asked->shape.rank)
-		return 0;
+		return false;
 	for (uint32_t d = 0; there->has_shape && d < there->shape.rank; d++) {
 		int64_t a = there->shape.dims[d], b = asked->shape.dims[d];
 
 		if (a != b && !((queue->made_with.flags & WEIR_TENSOR_QUEUE_PADDING) != 0 && (a < 0 || b < 0)))
-			return 0;
+			return false;
 	}
-	return 1;
+	return true;
 }
 
 static enum weir_status compare_component(const weir_tensor_queue *queue, size_t i,
@@ -71,7 +73,7 @@ static enum weir_status compare_component(const weir_tensor_queue *queue, size_t
 {
 	const struct weiri_component *there = &queue->components[i];
 	char text_there[WEIR_SHAPE_TEXT_SIZE] = "none", text_asked[WEIR_SHAPE_TEXT_SIZE] = "none";
-	struct weiri_component wanted = {.has_shape = 0};
+	struct weiri_component wanted = {.has_shape = false};
 
 	weiri_component_fill(&wanted, asked, i);
 	if (there->dtype != wanted.dtype)

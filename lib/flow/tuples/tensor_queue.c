@@ -30,8 +30,8 @@ static size_t queue_size(size_t components)
 	return sizeof(struct weir_tensor_queue) + components * sizeof(struct weiri_component);
 }
 
-/* Returns 1 if, for each component, all items have one shape or get one by padding. */
-static int can_batch(const weir_tensor_queue *queue, uint32_t flags)
+/* Returns true if, for each component, all items have one shape or get one by padding. */
+static bool can_batch(const weir_tensor_queue *queue, uint32_t flags)
 {
 	size_t i = 0;
 
@@ -265,7 +265,7 @@ static void dequeue_done(void *context, enum weir_status status, const weir_erro
 static enum weir_status start(struct weiri_transfer *transfer, weir_tensor_queue_done_fn *done, void *context,
                               weir_pending **handle, weir_error *error)
 {
-	int enqueue = transfer->kind == WEIR_QUEUE_OP_ENQUEUE;
+	bool enqueue = transfer->kind == WEIR_QUEUE_OP_ENQUEUE;
 	enum weir_status status;
 
 	transfer->callback = done;

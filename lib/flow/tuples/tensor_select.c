@@ -33,7 +33,7 @@ static enum weir_status prepare(const struct weir_tensor_select_case *from, stru
 		                        from->tuple != NULL ? from->count : 0);
 	if (from->kind != WEIR_SELECT_ENQUEUE)
 		return weiri_fail(why, WEIR_INVALID_ARGUMENT, "%d is not a kind", (int)from->kind);
-	status = weiri_tuple_check(from->queue, from->tuple, from->count, 0, NULL, why);
+	status = weiri_tuple_check(from->queue, from->tuple, from->count, false, NULL, why);
 	if (status != WEIR_OK)
 		return status;
 	to->item = weiri_tuple_create(from->queue, from->tuple);

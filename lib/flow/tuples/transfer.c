@@ -43,7 +43,7 @@ static enum weir_status fail_memory(const weir_tensor_queue *queue, weir_error *
 enum weir_status weiri_transfer_of_tuple(weir_tensor_queue *queue, weir_tensor *const tuple[], size_t count,
                                          struct weiri_transfer **out, weir_error *error)
 {
-	enum weir_status status = weiri_tuple_check(queue, tuple, count, 0, NULL, error);
+	enum weir_status status = weiri_tuple_check(queue, tuple, count, false, NULL, error);
 	struct weiri_transfer *transfer;
 
 	if (status != WEIR_OK)
@@ -64,7 +64,7 @@ enum weir_status weiri_transfer_of_rows(weir_tensor_queue *queue, weir_tensor *c
                                         struct weiri_transfer **out, weir_error *error)
 {
 	int64_t rows;
-	enum weir_status status = weiri_tuple_check(queue, tuple, count, 1, &rows, error);
+	enum weir_status status = weiri_tuple_check(queue, tuple, count, true, &rows, error);
 	struct weiri_transfer *transfer;
 
 	if (status != WEIR_OK)
@@ -117,7 +117,7 @@ enum weir_status weiri_transfer_for_batch(weir_tensor_queue *queue, enum weir_qu
 	}
 	if (transfer == NULL)
 		return fail_memory(queue, error);
-	transfer->batched = 1;
+	transfer->batched = true;
 	*out = transfer;
 	return WEIR_OK;
 }

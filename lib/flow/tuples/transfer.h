@@ -14,7 +14,7 @@
 struct weiri_transfer {
 	weir_tensor_queue *queue;
 	enum weir_queue_op_kind kind;
-	int batched;                   /* 1: a batch dequeue, whose tuples are stacked */
+	bool batched;                  /* true: a batch dequeue, whose tuples are stacked */
 	size_t count;                  /* of items: tuples to enqueue, or room for tuples that are dequeued */
 	struct weiri_segment *segment; /* for the putback of a batch that cannot be stacked */
 	weir_tensor_queue_done_fn *callback;

@@ -17,8 +17,8 @@ static enum weir_status fail_shape(const weir_tensor_queue *queue, size_t i, con
 	                  weir_shape_text(expected, want, sizeof(want)), weir_shape_text(got, have, sizeof(have)));
 }
 
-/* Returns 1 if the shape is a number of rows, followed by a shape that fits `element`. */
-static int is_batch_of(const weir_shape *shape, const weir_shape *element)
+/* Returns true if the shape is a number of rows, followed by a shape that fits `element`. */
+static bool is_batch_of(const weir_shape *shape, const weir_shape *element)
 {
 	weir_shape row = {.rank = shape->rank - 1}; /* the caller has checked that the rank is not 0 */
 
@@ -28,7 +28,7 @@ static int is_batch_of(const weir_shape *shape, const weir_shape *element)
 }
 
 static enum weir_status check_component(const weir_tensor_queue *queue, size_t i, const weir_tensor *tensor,
-                                        int batched, weir_error *error)
+                                        bool batched, weir_error *error)
 {
 	const struct weiri_component *component = &queue->components[i];
 	const char *name = weir_queue_name(queue->queue);
@@ -55,7 +55,7 @@ static enum weir_status check_component(const weir_tensor_queue *queue, size_t i
 }
 
 enum weir_status weiri_tuple_check(const weir_tensor_queue *queue, weir_tensor *const tuple[], size_t count,
-                                   int batched, int64_t *rows, weir_error *error)
+                                   bool batched, int64_t *rows, weir_error *error)
 {
 	if (tuple == NULL || count != queue->count)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": a tuple has %zu component%s, got %zu",

@@ -19,7 +19,7 @@ struct weiri_made_with {
 struct weir_tensor_queue {
 	weir_queue *queue;
 	size_t count; /* of components */
-	int batches;  /* 1: items can be stacked, because their shapes are known or padded */
+	bool batches; /* true: items can be stacked, because their shapes are known or padded */
 	struct weiri_made_with made_with;
 	weir_allocator allocator;
 	struct weiri_component components[];
@@ -37,7 +37,7 @@ struct weiri_tuple {
  * *rows.
  */
 enum weir_status weiri_tuple_check(const weir_tensor_queue *queue, weir_tensor *const tuple[], size_t count,
-                                   int batched, int64_t *rows, weir_error *error);
+                                   bool batched, int64_t *rows, weir_error *error);
 /* Makes a tuple with references to the tensors. Returns NULL if there is no memory. */
 struct weiri_tuple *weiri_tuple_create(const weir_tensor_queue *queue, weir_tensor *const tensors[]);
 /* Makes a tuple of row `row` of each tensor. Returns NULL if there is no memory. */

@@ -29,7 +29,7 @@ static long membarrier(int command)
 	return result;
 }
 
-static int register_membarrier(void)
+static bool register_membarrier(void)
 {
 	return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
 }
@@ -67,12 +67,12 @@ void weiri_fence_setup(void)
 	(void)kind();
 }
 
-int weiri_fence_heavy(void)
+bool weiri_fence_heavy(void)
 {
 	if (kind() == ASYMMETRIC)
 		return membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0;
 	weiri_fence_seq_cst();
-	return 1;
+	return true;
 }
 
 void weiri_fence_after_fork(void)

@@ -17,6 +17,8 @@
 #ifndef WEIRI_ASYMMETRIC_H
 #define WEIRI_ASYMMETRIC_H
 
+#include <stdbool.h>
+
 #include "base/atomic.h"
 #include "base/compiler.h"
 
@@ -40,11 +42,11 @@ static inline void weiri_fence_light(void)
 }
 
 /*
- * The heavy side. Returns 1 if the fence was run. Returns 0 if the kernel refuses membarrier now
- * although it granted it before (a seccomp filter was installed late). After a 0 the caller may
+ * The heavy side. Returns true if the fence was run. Returns false if the kernel refuses membarrier
+ * now although it granted it before (a seccomp filter was installed late). After a 0 the caller may
  * conclude nothing; a collector must keep all its objects.
  */
-int weiri_fence_heavy(void);
+bool weiri_fence_heavy(void);
 
 /*
  * Called in the child of a fork, before it has a second thread. Registers the child and decides

@@ -4,6 +4,7 @@
 #ifndef WEIRI_ERROR_H
 #define WEIRI_ERROR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <weir/status.h>
 
@@ -28,8 +29,10 @@ static inline void weiri_error_end(weir_error *error)
 	error->message[WEIR_ERROR_MESSAGE_SIZE - 1] = '\0';
 }
 
-/* Returns 1 if *cause says something: a code, or a message without a code ("the reader ended"). */
-static inline int weiri_is_cause(const weir_error *cause)
+/*
+ * Returns true if *cause says something: a code, or a message without a code ("the reader ended").
+ */
+static inline bool weiri_is_cause(const weir_error *cause)
 {
 	return cause != NULL && (cause->code != WEIR_OK || cause->message[0] != '\0');
 }

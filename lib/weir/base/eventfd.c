@@ -35,7 +35,7 @@ void weiri_eventfd_close(struct weiri_eventfd event)
 	errno = saved_errno;
 }
 
-int weiri_eventfd_is_ours(const struct weiri_eventfd *event)
+bool weiri_eventfd_is_ours(const struct weiri_eventfd *event)
 {
 	return event->forks == weiri_load_relaxed(&forks); /* [relaxed] as above */
 }

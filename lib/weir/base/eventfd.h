@@ -8,6 +8,7 @@
 #ifndef WEIRI_EVENTFD_H
 #define WEIRI_EVENTFD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct weiri_eventfd {
@@ -21,8 +22,8 @@ struct weiri_eventfd {
  */
 struct weiri_eventfd weiri_eventfd_open(void);
 void weiri_eventfd_close(struct weiri_eventfd event);
-/* Returns 1 in the process that opened it, and 0 in the child of a later fork. */
-int weiri_eventfd_is_ours(const struct weiri_eventfd *event);
+/* Returns true in the process that opened it, and 0 in the child of a later fork. */
+bool weiri_eventfd_is_ours(const struct weiri_eventfd *event);
 /*
  * weiri_eventfd_add() adds one; _take() subtracts one, unless the count is 0. Each makes at most
  * one system call and preserves errno.

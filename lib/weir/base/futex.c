@@ -14,10 +14,11 @@
 
 #include "base/probe.h"
 
-int weiri_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns)
+bool weiri_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns)
 {
 	struct timespec until = {(time_t)(deadline_ns / 1000000000u), (long)(deadline_ns % 1000000000u)};
-	int saved_errno = errno, timed_out;
+	int saved_errno = errno;
+	bool timed_out;
 	long result;
 
 	WEIRI_PROBE1(futex_wait, word);

@@ -4,6 +4,7 @@
 #ifndef WEIRI_FUTEX_H
 #define WEIRI_FUTEX_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/atomic.h"
@@ -11,9 +12,9 @@
 /*
  * Sleeps while *word == expected, until woken or until deadline_ns (CLOCK_MONOTONIC, absolute;
  * WEIR_NO_DEADLINE: without limit). May return early for no reason: callers check their condition
- * again. Returns 0 when the deadline has passed, otherwise 1.
+ * again. Returns false when the deadline has passed, otherwise 1.
  */
-int weiri_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns);
+bool weiri_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns);
 
 /*
  * Wakes up to `count` threads that sleep on word. Does not access *word, which may already be

@@ -4,6 +4,7 @@
 #ifndef WEIRI_MEMORY_H
 #define WEIRI_MEMORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <weir/alloc.h>
 
@@ -25,14 +26,14 @@ WEIRI_SHARED void *weiri_allocate_zeroed(const weir_allocator *allocator, size_t
 /* Accepts NULL. size and alignment are those of the allocation. */
 WEIRI_SHARED void weiri_release(const weir_allocator *allocator, void *memory, size_t size, size_t alignment);
 
-/* *product = a * b; returns 0 if that overflows. */
-WEIRI_MUST_CHECK static inline int weiri_multiply(size_t a, size_t b, size_t *product)
+/* *product = a * b; returns false if that overflows. */
+WEIRI_MUST_CHECK static inline bool weiri_multiply(size_t a, size_t b, size_t *product)
 {
 	return !__builtin_mul_overflow(a, b, product);
 }
 
-/* *sum = a + b; returns 0 if that overflows. */
-WEIRI_MUST_CHECK static inline int weiri_add(size_t a, size_t b, size_t *sum)
+/* *sum = a + b; returns false if that overflows. */
+WEIRI_MUST_CHECK static inline bool weiri_add(size_t a, size_t b, size_t *sum)
 {
 	return !__builtin_add_overflow(a, b, sum);
 }

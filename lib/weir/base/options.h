@@ -4,6 +4,7 @@
 #ifndef WEIRI_OPTIONS_H
 #define WEIRI_OPTIONS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <weir/status.h>
@@ -23,8 +24,10 @@ WEIRI_SHARED enum weir_status weiri_options_read(const char *what, const void *g
 /* Errors: WEIR_INVALID_ARGUMENT if `flags` has a bit that is not in `known`. */
 WEIRI_SHARED enum weir_status weiri_options_flags(const char *what, uint32_t flags, uint32_t known, weir_error *error);
 
-/* Returns 1 if struct_size is the size of this version's struct, or of a smaller, earlier one. */
-static inline int weiri_options_size_ok(size_t struct_size, size_t ours)
+/*
+ * Returns true if struct_size is the size of this version's struct, or of a smaller, earlier one.
+ */
+static inline bool weiri_options_size_ok(size_t struct_size, size_t ours)
 {
 	return struct_size >= sizeof(size_t) && struct_size <= ours;
 }

@@ -15,11 +15,11 @@ uint32_t weiri_thread_ask(void)
 	return weiri_thread_mine;
 }
 
-int weiri_thread_is_gone(uint32_t thread)
+bool weiri_thread_is_gone(uint32_t thread)
 {
 	int saved_errno = errno;
 	/* Signal 0 sends nothing: it only checks whether the thread exists. */
-	int gone = syscall(SYS_tgkill, getpid(), (pid_t)thread, 0) != 0 && errno == ESRCH;
+	bool gone = syscall(SYS_tgkill, getpid(), (pid_t)thread, 0) != 0 && errno == ESRCH;
 
 	errno = saved_errno;
 	return gone;

@@ -4,6 +4,7 @@
 #ifndef WEIRI_BASE_THREAD_H
 #define WEIRI_BASE_THREAD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/compiler.h"
@@ -12,11 +13,11 @@ extern WEIRI_TLS uint32_t weiri_thread_mine; /* 0: not asked for yet */
 
 uint32_t weiri_thread_ask(void);
 /*
- * Returns 1 if this process has no thread of that id now, and none of its instructions can still
- * execute. Returns 0 if it has one, perhaps a later thread with the same id, or if the kernel does
- * not say.
+ * Returns true if this process has no thread of that id now, and none of its instructions can still
+ * execute. Returns false if it has one, perhaps a later thread with the same id, or if the kernel
+ * does not say.
  */
-int weiri_thread_is_gone(uint32_t thread);
+bool weiri_thread_is_gone(uint32_t thread);
 /* Called in the child of a fork, where the thread has another id. */
 void weiri_thread_after_fork(void);
 

@@ -9,6 +9,7 @@
 #ifndef WEIRI_TRY_TOKEN_H
 #define WEIRI_TRY_TOKEN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/atomic.h"
@@ -18,10 +19,10 @@ struct weiri_try_token {
 };
 
 /*
- * Returns 1 if the caller has the token now, until weiri_try_token_give(). Returns 0 if another
- * thread has it.
+ * Returns true if the caller has the token now, until weiri_try_token_give(). Returns false if
+ * another thread has it.
  */
-static inline int weiri_try_token_take(struct weiri_try_token *token)
+static inline bool weiri_try_token_take(struct weiri_try_token *token)
 {
 	return weiri_exchange_acquire(&token->taken, 1u) == 0;
 }

@@ -42,10 +42,10 @@ enum {
 struct waiter {
 	const void *entry; /* to recognize it; not to be followed */
 	enum weir_queue_op_kind kind;
-	int is_select;
+	bool is_select;
 	const char *verb; /* in an area */
 	uint32_t thread;
-	int asynchronous;
+	bool asynchronous;
 	size_t count; /* items, or cases of a select */
 	uint64_t began_ns;
 };
@@ -70,9 +70,9 @@ struct view {
 	uint32_t flags;
 	size_t size, capacity;
 	uint64_t admission, turn;
-	int is_section;
+	bool is_section;
 	uint32_t holder; /* of a critical section */
-	int closed;
+	bool closed;
 	struct weir_queue_stats stats;
 	struct participant participant[MOST_SHOWN];
 };
@@ -91,20 +91,20 @@ static void copy_name(char name[NAME_SIZE], const char *from)
 	}
 }
 
-static int knows_waiter(const struct view *view, enum weiri_side side, const void *entry)
+static bool knows_waiter(const struct view *view, enum weiri_side side, const void *entry)
 {
 	for (size_t i = 0; i < view->waiters[side]; i++) {
 		if (view->waiter[side][i].entry == entry)
-			return 1;
+			return true;
 	}
-	return 0;
+	return false;
 }
 
 /* Adds an entry of a list to the view: a part of a queue operation, or a case of a select. */
 static void add_waiter(struct view *view, enum weiri_side side, struct weiri_pending_entry *entry)
 {
 	const weir_pending *pending = entry->pending;
-	int is_select;
+	bool is_select;
 
 	if (pending == NULL || weiri_pending_over(pending) || knows_waiter(view, side, entry))
 		return; /* a bell, or an ended operation; or the walk started over */
@@ -132,13 +132,13 @@ static void see_waiters(struct weiri_scope *scope, struct view *view, weir_queue
 	}
 }
 
-static int knows_participant(const struct view *view, const weir_queue_announcement *announcement)
+static bool knows_participant(const struct view *view, const weir_queue_announcement *announcement)
 {
 	for (size_t i = 0; i < view->participants; i++) {
 		if (view->participant[i].announcement == announcement)
-			return 1;
+			return true;
 	}
-	return 0;
+	return false;
 }
 
 static void see_participants(struct weiri_scope *scope, struct view *view, weir_queue *queue)
@@ -215,14 +215,14 @@ static void see_waitable(struct weiri_scope *scope, struct view *view, const str
 	see_waiters_at(scope, view, waitable);
 }
 
-/* Copies the next object into the view. Returns 0 if there are no more objects. */
-static int see_next(struct weiri_record *record, struct weiri_registry_place *place, struct view *view)
+/* Copies the next object into the view. Returns false if there are no more objects. */
+static bool see_next(struct weiri_record *record, struct weiri_registry_place *place, struct view *view)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
 	struct weiri_registered *entry = weiri_registry_next(&scope, place);
 	const struct weiri_registered_kind *kind = NULL;
 	void *object = NULL;
-	int ours_to_free = 0;
+	bool ours_to_free = false;
 
 	if (entry != NULL) {
 		kind = weiri_registered_kind(entry);
@@ -249,8 +249,8 @@ struct output {
 	char text[TEXT_SIZE];
 };
 
-/* Waits until a non-blocking descriptor has room. Returns 0 if it had none for PATIENCE_MS. */
-static int wait_for_room(int fd)
+/* Waits until a non-blocking descriptor has room. Returns false if it had none for PATIENCE_MS. */
+static bool wait_for_room(int fd)
 {
 	int ready;
 
@@ -350,7 +350,7 @@ static void print_state(struct output *out, const struct view *view)
 	say(out, "%" PRIu64 " wakes, %" PRIu64 " retries\n", stats->wakes, stats->retries);
 }
 
-static int is_section(const struct view *view)
+static bool is_section(const struct view *view)
 {
 	return view->kind == NULL && view->is_section;
 }

@@ -32,6 +32,7 @@
 #ifndef WEIRI_METRICS_STRIPES_H
 #define WEIRI_METRICS_STRIPES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <weir/metrics.h>
@@ -69,7 +70,7 @@ void weiri_stripes_destroy(struct weiri_stripes *stripes);
 /* The stripe to which a thread adds. */
 struct weiri_stripe {
 	_Atomic(uint64_t) *words;
-	int shared;
+	bool shared;
 };
 
 static inline _Atomic(uint64_t) *weiri_stripe_at(const struct weiri_stripes *stripes, uint32_t index)
@@ -88,8 +89,8 @@ static inline struct weiri_stripe weiri_stripe_mine(const struct weiri_stripes *
 	uint32_t number = record != NULL ? record->number : 0;
 
 	if (WEIRI_LIKELY(record != NULL && number < stripes->own))
-		return (struct weiri_stripe){weiri_stripe_at(stripes, number), 0};
-	return (struct weiri_stripe){weiri_stripe_at(stripes, stripes->own + number % WEIRI_SHARED_STRIPES), 1};
+		return (struct weiri_stripe){weiri_stripe_at(stripes, number), false};
+	return (struct weiri_stripe){weiri_stripe_at(stripes, stripes->own + number % WEIRI_SHARED_STRIPES), true};
 }
 
 /* For assertions: this thread has just written the word of its own stripe. */

@@ -45,7 +45,7 @@ enum weir_status weir_queue_announce(weir_queue *queue, enum weir_queue_role rol
 	if (queue == NULL || out == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s is NULL", queue == NULL ? "queue" : "out");
 	if (role != WEIR_QUEUE_PRODUCER && role != WEIR_QUEUE_CONSUMER)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": %d is no role", queue->name, (int)role);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": %d is not a role", queue->name, (int)role);
 	announcement = record != NULL
 	                   ? weiri_allocate(&queue->allocator, sizeof(*announcement), alignof(weir_queue_announcement))
 	                   : NULL;

@@ -21,16 +21,16 @@ static WEIRI_ALWAYS_INLINE void wake(struct weiri_record *record, weir_queue *qu
  * by a bell, or by an entry whose operation has ended. Without this look, a try_ call would be
  * refused for ever because of such an entry.
  */
-static WEIRI_COLD int others_are_there(struct weiri_record *record, struct weiri_waiters *own_side)
+static WEIRI_COLD bool others_are_there(struct weiri_record *record, struct weiri_waiters *own_side)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
-	int there = weiri_pending_others_first(&scope, &own_side->list, NULL);
+	bool there = weiri_pending_others_first(&scope, &own_side->list, NULL);
 
 	weiri_scope_leave(&scope);
 	return there;
 }
 
-static int others_first(struct weiri_record *record, const weir_queue *queue, struct weiri_waiters *own_side)
+static bool others_first(struct weiri_record *record, const weir_queue *queue, struct weiri_waiters *own_side)
 {
 	return (queue->flags & WEIR_QUEUE_FAIR) != 0 && weiri_list_occupied(&own_side->list) &&
 	       others_are_there(record, own_side);
@@ -70,7 +70,7 @@ static WEIRI_NOINLINE enum weir_status put_in_store(weir_queue *queue, void *ite
 {
 	enum weir_status status;
 
-	if (weiri_queue_put(queue, &item, NULL, 1, 0, &status) != 0)
+	if (weiri_queue_put(queue, &item, NULL, 1, false, &status) != 0)
 		weiri_queue_count_in(queue, 1);
 	return status;
 }
@@ -109,7 +109,7 @@ static WEIRI_NOINLINE enum weir_status take_from_store(struct weiri_record *reco
 	struct weiri_scope scope = weiri_queue_unentered(record);
 	enum weir_status status;
 
-	(void)weiri_queue_take(&scope, queue, item, 1, 0, &status);
+	(void)weiri_queue_take(&scope, queue, item, 1, false, &status);
 	weiri_queue_retire_gathered(&scope);
 	return status;
 }
@@ -211,8 +211,8 @@ static const uint64_t long_yield_ns = 200000;
 /* How many further waits of this thread do without a yield. */
 static WEIRI_TLS uint32_t skip;
 
-/* Returns 0 if the yield took long. */
-static int yield_once(void)
+/* Returns false if the yield took long. */
+static bool yield_once(void)
 {
 	uint64_t before = weir_now_ns();
 
@@ -234,7 +234,7 @@ static int yield_once(void)
 static WEIRI_COLD enum weir_status let_others_run(weir_queue *queue, enum weir_queue_op_kind kind, void **item)
 {
 	enum weir_status status = WEIR_WOULD_BLOCK;
-	int goes_on = 1;
+	bool goes_on = true;
 
 	if ((queue->flags & WEIR_QUEUE_FAIR) != 0)
 		return status;
@@ -302,7 +302,7 @@ static enum weir_status put_many(struct weiri_record *record, weir_queue *queue,
 
 	if (others_first(record, queue, &queue->producers))
 		return let_others_first(queue);
-	*in = weiri_queue_put(queue, items, NULL, count, 0, &status);
+	*in = weiri_queue_put(queue, items, NULL, count, false, &status);
 	if (*in != 0)
 		weiri_queue_count_in(queue, *in);
 	return refused(queue, status);

@@ -58,9 +58,10 @@ static WEIRI_ALWAYS_INLINE size_t take_inside(struct weiri_scope *scope, weir_qu
 }
 
 /*
- * Returns 1 if the queue is closed and no admitted enqueue is still to come. The answer 1 is final.
+ * Returns true if the queue is closed and no admitted enqueue is still to come. The answer 1 is
+ * final.
  */
-static int closed_for_all(const weir_queue *queue)
+static bool closed_for_all(const weir_queue *queue)
 {
 	/*
 	 * [acquire] pairs with the last admitted enqueue, which stored its items before it left the
@@ -76,7 +77,7 @@ static int closed_for_all(const weir_queue *queue)
  * items after all.
  */
 static WEIRI_COLD size_t look_for_the_end(struct weiri_scope *scope, weir_queue *queue, uint64_t items[],
-                                          int64_t keys[], size_t count, int holds_turn, enum weir_status *status)
+                                          int64_t keys[], size_t count, bool holds_turn, enum weir_status *status)
 {
 	size_t done = 0, more;
 
@@ -101,7 +102,7 @@ static WEIRI_COLD size_t look_for_the_end(struct weiri_scope *scope, weir_queue 
 }
 
 static WEIRI_ALWAYS_INLINE size_t take(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], int64_t keys[],
-                                       size_t count, int holds_turn, enum weir_status *status)
+                                       size_t count, bool holds_turn, enum weir_status *status)
 {
 	size_t done = take_inside(scope, queue, items, keys, count, WEIRI_RING_LEAVE, status);
 
@@ -113,14 +114,14 @@ static WEIRI_ALWAYS_INLINE size_t take(struct weiri_scope *scope, weir_queue *qu
 	return done;
 }
 
-size_t weiri_queue_take(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], size_t count, int holds_turn,
+size_t weiri_queue_take(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], size_t count, bool holds_turn,
                         enum weir_status *status)
 {
 	return take(scope, queue, items, NULL, count, holds_turn, status);
 }
 
 size_t weiri_queue_take_with_keys(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], int64_t keys[],
-                                  size_t count, int holds_turn, enum weir_status *status)
+                                  size_t count, bool holds_turn, enum weir_status *status)
 {
 	return take(scope, queue, items, keys, count, holds_turn, status);
 }
@@ -134,43 +135,43 @@ enum weir_status weiri_queue_take_on(struct weiri_record *record, weir_queue *qu
 	if (status == WEIR_ABORTED)
 		done = take_beside_put_back(&scope, queue, item, NULL, 1, WEIRI_RING_LEAVE, &status);
 	if (done == 0)
-		(void)look_for_the_end(&scope, queue, item, NULL, 1, 0, &status);
+		(void)look_for_the_end(&scope, queue, item, NULL, 1, false, &status);
 	weiri_queue_retire_gathered(&scope);
 	return status;
 }
 
-/* Returns 1 if look_for_the_end() would return OUT_OF_RANGE for an empty store. */
-static int end_is_in_sight(const weir_queue *queue)
+/* Returns true if look_for_the_end() would return OUT_OF_RANGE for an empty store. */
+static bool end_is_in_sight(const weir_queue *queue)
 {
 	/* [relaxed] the turn: the batch that releases it settles the ready descriptor afterwards. */
 	return closed_for_all(queue) && (weiri_load_relaxed(&queue->turn) & 1) == 0 && !queue->store->is_putting(queue);
 }
 
-static int put_back_is_there(struct weiri_record *record, weir_queue *queue)
+static bool put_back_is_there(struct weiri_record *record, weir_queue *queue)
 {
 	struct weiri_scope scope;
 	size_t place;
-	int there;
+	bool there;
 
 	if (WEIRI_LIKELY(!weiri_putback_occupied(&queue->putback)))
-		return 0;
+		return false;
 	scope = weiri_scope_enter(record);
 	there = weiri_putback_first(&scope, &queue->putback, &place) != NULL;
 	weiri_scope_leave(&scope);
 	return there;
 }
 
-int weiri_queue_can_give(struct weiri_record *record, weir_queue *queue)
+bool weiri_queue_can_give(struct weiri_record *record, weir_queue *queue)
 {
 	return queue->store->can_take(queue) || put_back_is_there(record, queue) || end_is_in_sight(queue);
 }
 
-int weiri_queue_can_take_in(const weir_queue *queue)
+bool weiri_queue_can_take_in(const weir_queue *queue)
 {
 	return weiri_queue_store_closed(queue) || queue->store->can_put(queue);
 }
 
-int weiri_queue_store_closed(const weir_queue *queue)
+bool weiri_queue_store_closed(const weir_queue *queue)
 {
 	return queue->store->closed(queue);
 }
@@ -194,7 +195,7 @@ void weiri_queue_sort_batch(const weir_queue *queue, struct weiri_segment *segme
 	weiri_segment_sort(segment, count);
 }
 
-int weiri_queue_turn_take(weir_queue *queue)
+bool weiri_queue_turn_take(weir_queue *queue)
 {
 	/* [relaxed] the CAS decides. */
 	uint64_t turn = weiri_load_relaxed(&queue->turn);
@@ -203,7 +204,7 @@ int weiri_queue_turn_take(weir_queue *queue)
 	return (turn & 1) == 0 && weiri_cas_acquire(&queue->turn, &turn, turn + 1);
 }
 
-int weiri_queue_turn_held(const weir_queue *queue)
+bool weiri_queue_turn_held(const weir_queue *queue)
 {
 	/*
 	 * [relaxed] a dequeue that was refused because of the turn has read the turn in

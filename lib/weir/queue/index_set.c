@@ -73,7 +73,7 @@ static void fill(struct weiri_index_set *set)
 	}
 }
 
-void weiri_index_set_init(struct weiri_index_set *set, void *memory, size_t limit, int full)
+void weiri_index_set_init(struct weiri_index_set *set, void *memory, size_t limit, bool full)
 {
 	_Atomic(uint32_t) *counts;
 
@@ -127,25 +127,25 @@ static void lower(struct weiri_index_set *set, size_t index)
 	}
 }
 
-/* Returns 1 if the caller took the number; 0: the number was not in the set. */
-static int take(struct weiri_index_set *set, size_t index)
+/* Returns true if the caller took the number; 0: the number was not in the set. */
+static bool take(struct weiri_index_set *set, size_t index)
 {
 	uint64_t bit = UINT64_C(1) << index % FAN;
 
 	/* [P1 acquire] pairs with weiri_index_set_add(). */
 	if ((weiri_fetch_and_acquire(&set->bits[index / FAN], ~bit) & bit) == 0)
-		return 0;
+		return false;
 	lower(set, index);
-	return 1;
+	return true;
 }
 
 /* -- near -------------------------------------------------------------------------------------- */
 
 /*
- * Takes the first number that it finds in the words from `first` to `end`. Returns 0 if it finds
- * none.
+ * Takes the first number that it finds in the words from `first` to `end`. Returns false if it
+ * finds none.
  */
-static int take_from_words(struct weiri_index_set *set, size_t first, size_t end, size_t *index)
+static bool take_from_words(struct weiri_index_set *set, size_t first, size_t end, size_t *index)
 {
 	for (size_t i = first; i < end; i++) {
 		uint64_t word = weiri_load_relaxed(&set->bits[i]); /* [relaxed] a look; take() decides */
@@ -153,18 +153,18 @@ static int take_from_words(struct weiri_index_set *set, size_t first, size_t end
 		while (word != 0) {
 			*index = i * FAN + (size_t)__builtin_ctzll(word);
 			if (take(set, *index))
-				return 1;
+				return true;
 			word &= word - 1;
 		}
 	}
-	return 0;
+	return false;
 }
 
 /*
  * Descends by the counts, at each level into the first node that is not empty, and takes a number
- * there. Returns 0 if it finds none.
+ * there. Returns false if it finds none.
  */
-static int take_by_counts(struct weiri_index_set *set, size_t *index)
+static bool take_by_counts(struct weiri_index_set *set, size_t *index)
 {
 	size_t first = 0, end = nodes_of(set, set->levels);
 
@@ -175,7 +175,7 @@ static int take_by_counts(struct weiri_index_set *set, size_t *index)
 		while (node < end && weiri_load_relaxed(&set->counts[l - 1][node]) == 0)
 			node++;
 		if (node == end)
-			return 0;
+			return false;
 		first = node * FAN;
 		end = first + FAN < below ? first + FAN : below;
 	}
@@ -251,10 +251,10 @@ static size_t count_words(const struct weiri_index_set *set, size_t first, size_
 }
 
 /*
- * Takes the number of the k-th set bit in the words from `first` to `end`. Returns 0 if the bit is
- * no longer set.
+ * Takes the number of the k-th set bit in the words from `first` to `end`. Returns false if the bit
+ * is no longer set.
  */
-static int take_rank(struct weiri_index_set *set, size_t first, size_t end, size_t k, size_t *index)
+static bool take_rank(struct weiri_index_set *set, size_t first, size_t end, size_t k, size_t *index)
 {
 	for (size_t i = first; i < end; i++) {
 		uint64_t word = weiri_load_relaxed(&set->bits[i]); /* [relaxed] a look; take() decides */
@@ -266,18 +266,18 @@ static int take_rank(struct weiri_index_set *set, size_t first, size_t end, size
 		}
 		k -= here;
 	}
-	return 0;
+	return false;
 }
 
-/* Takes a random number, found by the counts. Returns 0 if the draw fails. */
-static int take_rank_by_counts(struct weiri_index_set *set, uint64_t *row, size_t *index)
+/* Takes a random number, found by the counts. Returns false if the draw fails. */
+static bool take_rank_by_counts(struct weiri_index_set *set, uint64_t *row, size_t *index)
 {
 	size_t first = 0, end = nodes_of(set, set->levels), k = 0;
 
 	for (size_t node = first; node < end; node++)
 		k += weiri_load_relaxed(&set->counts[set->levels - 1][node]); /* [relaxed] a look, here and below */
 	if (k == 0)
-		return 0;
+		return false;
 	k = random_below(row, k);
 	for (unsigned l = set->levels; l != 0; l--) {
 		size_t node = first, below = nodes_of(set, l - 1), here = 0;
@@ -285,7 +285,7 @@ static int take_rank_by_counts(struct weiri_index_set *set, uint64_t *row, size_
 		for (; node < end && k >= (here = weiri_load_relaxed(&set->counts[l - 1][node])); node++)
 			k -= here;
 		if (node == end)
-			return 0;
+			return false;
 		first = node * FAN;
 		end = first + FAN < below ? first + FAN : below;
 	}

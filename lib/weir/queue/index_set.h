@@ -35,6 +35,7 @@
 #ifndef WEIRI_QUEUE_INDEX_SET_H
 #define WEIRI_QUEUE_INDEX_SET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -64,7 +65,7 @@ size_t weiri_index_set_size(size_t limit);
  * Creates the set in `memory`, which is zero and 8-aligned. full: 1 if all numbers are in the set,
  * 0 if none is.
  */
-void weiri_index_set_init(struct weiri_index_set *set, void *memory, size_t limit, int full);
+void weiri_index_set_init(struct weiri_index_set *set, void *memory, size_t limit, bool full);
 
 /* Adds a number that is not in the set. [P1 release] */
 void weiri_index_set_add(struct weiri_index_set *set, size_t index);

@@ -9,19 +9,19 @@
 
 /* -- parts ------------------------------------------------------------------------------------- */
 
-static int is_batch_dequeue(const struct weiri_queue_part *part)
+static bool is_batch_dequeue(const struct weiri_queue_part *part)
 {
 	return part->kind != WEIR_QUEUE_OP_ENQUEUE && part->count > 1;
 }
 
-/* Q3: computes the keys of the items that are not in yet. Returns 0 if there is no memory. */
-static int compute_keys(struct weiri_queue_part *part)
+/* Q3: computes the keys of the items that are not in yet. Returns false if there is no memory. */
+static bool compute_keys(struct weiri_queue_part *part)
 {
 	int64_t *keys = &part->only_key;
 	size_t size = 0;
 
 	if (part->queue->key == NULL || part->kind != WEIR_QUEUE_OP_ENQUEUE || part->count == 0)
-		return 1;
+		return true;
 	if (part->count > 1)
 		keys = weiri_multiply(part->count, sizeof(*keys), &size)
 		           ? weiri_allocate(&part->queue->allocator, size, alignof(int64_t))
@@ -38,8 +38,8 @@ static void release_keys(const weir_allocator *allocator, struct weiri_queue_par
 		weiri_release(allocator, (void *)(uintptr_t)part->keys, part->count * sizeof(*part->keys), alignof(int64_t));
 }
 
-int weiri_queue_part_init(weir_pending *pending, struct weiri_queue_part *part, weir_queue *queue,
-                          enum weir_queue_op_kind kind, void *items[], size_t count, size_t done)
+bool weiri_queue_part_init(weir_pending *pending, struct weiri_queue_part *part, weir_queue *queue,
+                           enum weir_queue_op_kind kind, void *items[], size_t count, size_t done)
 {
 	struct weiri_waiters *waiters = kind == WEIR_QUEUE_OP_ENQUEUE ? &queue->producers : &queue->consumers;
 
@@ -126,36 +126,36 @@ enum weiri_pending_outcome weiri_queue_part_attempt(struct weiri_scope *scope, s
 	return part->kind == WEIR_QUEUE_OP_ENQUEUE ? attempt_enqueue(part) : attempt_dequeue(scope, part);
 }
 
-/* Q1: admits the enqueue. Returns 0 if the queue is closed. */
-static int admit(struct weiri_queue_part *part)
+/* Q1: admits the enqueue. Returns false if the queue is closed. */
+static bool admit(struct weiri_queue_part *part)
 {
 	uint64_t admission;
 
 	if (weiri_queue_store_closed(part->queue))
-		return 0;
+		return false;
 	do {
 		/* [acquire] the cause of the close, which this call reports if the queue is closed. */
 		admission = weiri_load_acquire(&part->queue->admission);
 		if ((admission & WEIRI_ADMISSION_CLOSED) != 0)
-			return 0;
+			return false;
 		/*
 		 * [relaxed] a count: weiri_queue_part_left() releases the items that this operation puts
 		 * in.
 		 */
 	} while (!weiri_cas_relaxed(&part->queue->admission, &admission, admission + 1));
-	part->admitted = 1;
-	return 1;
+	part->admitted = true;
+	return true;
 }
 
-int weiri_queue_part_join(struct weiri_scope *scope, struct weiri_queue_part *part)
+bool weiri_queue_part_join(struct weiri_scope *scope, struct weiri_queue_part *part)
 {
 	if (part->kind == WEIR_QUEUE_OP_ENQUEUE && !admit(part)) {
 		weiri_queue_part_end(part, WEIR_CANCELLED);
-		return 0;
+		return false;
 	}
 	weiri_queue_counter_add(&part->queue->counters.waits[weiri_queue_part_side(part)], 1);
 	weiri_pending_stand(scope, part->entry.pending, &part->entry);
-	return 1;
+	return true;
 }
 
 void weiri_queue_part_left(weir_pending *pending, struct weiri_pending_entry *entry, uint64_t waited_ns)
@@ -202,7 +202,7 @@ struct weiri_queue_operation *weiri_queue_operation_create(weir_queue *queue, en
 	return op;
 }
 
-static enum weiri_pending_outcome attempt(struct weiri_scope *scope, weir_pending *pending, int *moved)
+static enum weiri_pending_outcome attempt(struct weiri_scope *scope, weir_pending *pending, bool *moved)
 {
 	struct weiri_queue_part *part = &op_of(pending)->part;
 	size_t before = part->done;
@@ -212,7 +212,7 @@ static enum weiri_pending_outcome attempt(struct weiri_scope *scope, weir_pendin
 	return outcome;
 }
 
-static int may_barge(struct weiri_scope *scope, weir_pending *pending)
+static bool may_barge(struct weiri_scope *scope, weir_pending *pending)
 {
 	const struct weiri_queue_part *part = &op_of(pending)->part;
 
@@ -220,12 +220,12 @@ static int may_barge(struct weiri_scope *scope, weir_pending *pending)
 	       !weiri_pending_others_first(scope, &part->entry.place.waiters->list, NULL);
 }
 
-static int join(struct weiri_scope *scope, weir_pending *pending, struct weiri_pending_entry *entry)
+static bool join(struct weiri_scope *scope, weir_pending *pending, struct weiri_pending_entry *entry)
 {
 	struct weiri_queue_part *part = weiri_queue_part_of(entry);
 
 	if (!weiri_queue_part_join(scope, part))
-		return 0;
+		return false;
 	/*
 	 * [seq_cst] Dekker with close, which sets CANCEL and then walks the list. If this load misses
 	 * CANCEL, the close finds this operation and cancels it. In both cases this thread ends the
@@ -233,7 +233,7 @@ static int join(struct weiri_scope *scope, weir_pending *pending, struct weiri_p
 	 */
 	if (part->admitted && (weiri_load_seq_cst(&part->queue->admission) & WEIRI_ADMISSION_CANCEL) != 0)
 		weiri_pending_cancel_claimed(pending, WEIRI_PENDING_FOR_CLOSE);
-	return 1;
+	return true;
 }
 
 /* Q2: hands the items of a batch to the caller, or returns them to the queue. */
@@ -253,7 +253,7 @@ static void settle(struct weiri_scope *scope, weir_pending *pending)
 	}
 	if (part->holds_turn)
 		weiri_queue_turn_give(part->queue);
-	part->holds_turn = 0;
+	part->holds_turn = false;
 }
 
 static enum weir_status describe(weir_pending *pending, enum weiri_pending_why why, const weir_error *cause)

@@ -34,8 +34,8 @@ struct weiri_queue_part {
 	const int64_t *keys; /* of an enqueue into a priority queue; otherwise NULL */
 	int64_t only_key;    /* the place of the key of a single item */
 	/* claim */
-	int admitted;
-	int holds_turn;
+	bool admitted;
+	bool holds_turn;
 	size_t done;
 	struct weiri_segment *partial; /* a batch dequeue collects here */
 };
@@ -62,11 +62,11 @@ struct weiri_queue_operation *weiri_queue_operation_create(weir_queue *queue, en
 /* -- parts, for both kinds --------------------------------------------------------------------- */
 
 /*
- * Fills a zeroed part on `count` items. Returns 0 if there is no memory for keys; one item needs
- * none. Not in a section.
+ * Fills a zeroed part on `count` items. Returns false if there is no memory for keys; one item
+ * needs none. Not in a section.
  */
-int weiri_queue_part_init(weir_pending *pending, struct weiri_queue_part *part, weir_queue *queue,
-                          enum weir_queue_op_kind kind, void *items[], size_t count, size_t done);
+bool weiri_queue_part_init(weir_pending *pending, struct weiri_queue_part *part, weir_queue *queue,
+                           enum weir_queue_op_kind kind, void *items[], size_t count, size_t done);
 /* Attempts the part. Returns COMPLETE after it has set the status and error of the operation. */
 enum weiri_pending_outcome weiri_queue_part_attempt(struct weiri_scope *scope, struct weiri_queue_part *part);
 /* Ends the operation with WEIR_OK, or with a status that the close of the queue has caused. */
@@ -74,7 +74,7 @@ void weiri_queue_part_end(struct weiri_queue_part *part, enum weir_status status
 /*
  * Puts the part on its list. 0: the part is an enqueue, and the queue is closed; the status is set.
  */
-int weiri_queue_part_join(struct weiri_scope *scope, struct weiri_queue_part *part);
+bool weiri_queue_part_join(struct weiri_scope *scope, struct weiri_queue_part *part);
 /* `left` of both kinds (struct weiri_pending_kind). */
 void weiri_queue_part_left(weir_pending *pending, struct weiri_pending_entry *entry, uint64_t waited_ns);
 
@@ -96,7 +96,7 @@ static inline enum weiri_side weiri_queue_part_side(const struct weiri_queue_par
 	return part->kind == WEIR_QUEUE_OP_ENQUEUE ? WEIRI_SIDE_ENQUEUE : WEIRI_SIDE_DEQUEUE;
 }
 
-static inline int weiri_queue_part_is_fair(const struct weiri_queue_part *part)
+static inline bool weiri_queue_part_is_fair(const struct weiri_queue_part *part)
 {
 	return (part->queue->flags & WEIR_QUEUE_FAIR) != 0;
 }

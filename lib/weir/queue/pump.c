@@ -17,11 +17,11 @@
  */
 #include "queue/operation.h"
 
-/* Returns 1 if anything moved. */
-static int serve_both(struct weiri_record *record, weir_queue *queue, struct weiri_served *served)
+/* Returns true if anything moved. */
+static bool serve_both(struct weiri_record *record, weir_queue *queue, struct weiri_served *served)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
-	int moved = weiri_pending_serve(&scope, &queue->consumers.list, served);
+	bool moved = weiri_pending_serve(&scope, &queue->consumers.list, served);
 
 	if (served->asynchronous == NULL)
 		moved |= weiri_pending_serve(&scope, &queue->producers.list, served);
@@ -38,9 +38,9 @@ static int serve_both(struct weiri_record *record, weir_queue *queue, struct wei
  * waits for, and only the look at the word of that side is ordered with its post (P1, P2 of
  * waiters.h).
  */
-static int any_waits(weir_queue *queue)
+static bool any_waits(weir_queue *queue)
 {
-	int consumers = weiri_waiters_look(&queue->consumers), producers = weiri_waiters_look(&queue->producers);
+	bool consumers = weiri_waiters_look(&queue->consumers), producers = weiri_waiters_look(&queue->producers);
 
 	return consumers || producers;
 }

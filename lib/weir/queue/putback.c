@@ -159,14 +159,14 @@ struct weiri_segment *weiri_putback_first(struct weiri_scope *scope, struct weir
 	}
 }
 
-int weiri_putback_take_this(struct weiri_putback *putback, struct weiri_segment *segment, size_t place, uint64_t *item)
+bool weiri_putback_take_this(struct weiri_putback *putback, struct weiri_segment *segment, size_t place, uint64_t *item)
 {
 	/* [P2 release] as in take_from(); weiri_putback_first() has acquired `place`. */
 	if (!weiri_cas_release(&segment->taken, &place, place + 1))
-		return 0;
+		return false;
 	*item = segment->items[place];
 	weiri_fetch_sub_relaxed(&putback->items, 1u); /* [relaxed] a count */
-	return 1;
+	return true;
 }
 
 size_t weiri_putback_take(struct weiri_scope *scope, struct weiri_putback *putback, uint64_t items[], size_t count)

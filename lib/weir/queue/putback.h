@@ -77,12 +77,13 @@ size_t weiri_putback_take(struct weiri_scope *scope, struct weiri_putback *putba
  */
 struct weiri_segment *weiri_putback_first(struct weiri_scope *scope, struct weiri_putback *putback, size_t *place);
 /*
- * Takes the item that weiri_putback_first() found in the same section. Returns 0 if another thread
- * took it.
+ * Takes the item that weiri_putback_first() found in the same section. Returns false if another
+ * thread took it.
  */
-int weiri_putback_take_this(struct weiri_putback *putback, struct weiri_segment *segment, size_t place, uint64_t *item);
+bool weiri_putback_take_this(struct weiri_putback *putback, struct weiri_segment *segment, size_t place,
+                             uint64_t *item);
 
-static inline int weiri_putback_occupied(const struct weiri_putback *putback)
+static inline bool weiri_putback_occupied(const struct weiri_putback *putback)
 {
 	/* [P2 acquire] pairs with the CAS that emptied it. */
 	return weiri_load_acquire(&putback->top) != NULL;

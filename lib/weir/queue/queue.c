@@ -19,7 +19,7 @@ static enum weir_status check_options(const struct weir_queue_options *options, 
 	if (status != WEIR_OK)
 		return status;
 	if (store == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: %d is no order", (int)options->order);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: %d is not an order", (int)options->order);
 	if (options->capacity == 0 || options->capacity > WEIR_RING_MAX_CAPACITY)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: capacity is %zu, must be 1 to %d", options->capacity,
 		                  WEIR_RING_MAX_CAPACITY);
@@ -142,7 +142,7 @@ static void drop_all(struct weiri_record *record, weir_queue *queue)
 
 	/* Closing sets min_after_dequeue to 0. */
 	(void)weir_queue_close(queue, WEIR_CLOSE_CANCEL, NULL);
-	while (weiri_queue_take(&scope, queue, &item, 1, 0, &status) != 0) {
+	while (weiri_queue_take(&scope, queue, &item, 1, false, &status) != 0) {
 		if (queue->drop != NULL)
 			queue->drop(queue->drop_context, weiri_item_pointer(item));
 	}
@@ -186,7 +186,7 @@ enum weir_status weir_queue_destroy(weir_queue *queue, weir_error *error)
 		return status;
 	drop_all(record, queue);
 	weiri_visits_end_of(queue); /* a completion may destroy the queue: the call that runs the completion continues */
-	if (weiri_registry_remove(record, queue->registered)) /* 0: a dump reads the queue, and frees it afterwards */
+	if (weiri_registry_remove(record, queue->registered)) /* false: a dump reads the queue, and frees it afterwards */
 		weiri_queue_free(queue);
 	return WEIR_OK;
 }

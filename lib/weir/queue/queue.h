@@ -107,7 +107,7 @@ static inline int64_t weiri_queue_key(const weir_queue *queue, void *item)
  * them.
  */
 static inline size_t weiri_queue_put(weir_queue *queue, void *const items[], const int64_t keys[], size_t count,
-                                     int admitted, enum weir_status *status)
+                                     bool admitted, enum weir_status *status)
 {
 	return queue->store->put(queue, items, keys, count, admitted, status);
 }
@@ -118,14 +118,14 @@ static inline size_t weiri_queue_put(weir_queue *queue, void *const items[], con
  * holds_turn: the caller is the batch that collects. Unlinked objects are retired with `scope`,
  * which need not be entered: see weiri_queue_unentered().
  */
-size_t weiri_queue_take(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], size_t count, int holds_turn,
+size_t weiri_queue_take(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], size_t count, bool holds_turn,
                         enum weir_status *status);
 /*
  * As weiri_queue_take(). If the queue has keys and `keys` is not NULL, keys[] gets the keys with
  * which the items were enqueued.
  */
 size_t weiri_queue_take_with_keys(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], int64_t keys[],
-                                  size_t count, int holds_turn, enum weir_status *status);
+                                  size_t count, bool holds_turn, enum weir_status *status);
 /*
  * Continues a dequeue of one item after the ring alone gave it no item; `status` is the ring's
  * reason. Returns WEIR_OK with an item, or the reason why there is none.
@@ -144,20 +144,20 @@ size_t weiri_queue_size(const weir_queue *queue);
  * was exact at an earlier moment than `in`.
  */
 struct weiri_ring_counts weiri_queue_counts(const weir_queue *queue);
-/* Returns 1 if the caller now has the turn; 0: another batch has it. */
-int weiri_queue_turn_take(weir_queue *queue);
-/* Returns 1 while a batch collects. */
-int weiri_queue_turn_held(const weir_queue *queue);
+/* Returns true if the caller now has the turn; 0: another batch has it. */
+bool weiri_queue_turn_take(weir_queue *queue);
+/* Returns true while a batch collects. */
+bool weiri_queue_turn_held(const weir_queue *queue);
 void weiri_queue_turn_give(weir_queue *queue);
 /*
- * can_give returns 1 if a dequeue would not have waited at some moment of the call: there was an
+ * can_give returns true if a dequeue would not have waited at some moment of the call: there was an
  * item, or the end to report. can_take_in returns the same for an enqueue: there was room, or a
  * close to report. The thread that changes an answer calls weiri_queue_settle() afterwards.
  */
-int weiri_queue_can_give(struct weiri_record *record, weir_queue *queue);
-int weiri_queue_can_take_in(const weir_queue *queue);
-/* Returns 1 once the store is closed. From then on every enqueue that begins is refused. */
-int weiri_queue_store_closed(const weir_queue *queue);
+bool weiri_queue_can_give(struct weiri_record *record, weir_queue *queue);
+bool weiri_queue_can_take_in(const weir_queue *queue);
+/* Returns true once the store is closed. From then on every enqueue that begins is refused. */
+bool weiri_queue_store_closed(const weir_queue *queue);
 /*
  * Writes the cause of the close into text, as "; closed because of <status>: <message>". Without a
  * cause, text becomes empty.

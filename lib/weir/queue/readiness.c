@@ -60,14 +60,14 @@ struct view {
 	weir_queue *queue;
 };
 
-static int can_give(void *context)
+static bool can_give(void *context)
 {
 	const struct view *view = context;
 
 	return weiri_queue_can_give(view->record, view->queue);
 }
 
-static int can_take_in(void *context)
+static bool can_take_in(void *context)
 {
 	const struct view *view = context;
 
@@ -176,7 +176,7 @@ static void take_back(struct weiri_record *record, weir_queue *queue, struct wei
 	readiness_free(queue, readiness);
 }
 
-static int is_current(const struct weiri_readiness *readiness)
+static bool is_current(const struct weiri_readiness *readiness)
 {
 	return readiness != NULL && weiri_eventfd_is_ours(&readiness->ready_fd.event);
 }
@@ -216,7 +216,7 @@ static enum weir_status request(weir_queue *queue, _Atomic(struct weiri_readines
 	if (readiness == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED,
 		                  "queue \"%s\": no memory or no file descriptor left for its readiness", queue->name);
-	if (!(weiri_waiters_post(&queue->producers) & weiri_waiters_post(&queue->consumers))) /* R1 */
+	if (!weiri_waiters_post(&queue->producers) || !weiri_waiters_post(&queue->consumers)) /* R1 */
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
 		                  "queue \"%s\": membarrier(2) was granted and is refused now: readiness could be overlooked",
 		                  queue->name);

@@ -44,8 +44,8 @@ static inline void weiri_right_count_entry(struct weiri_right *right)
 #endif
 }
 
-/* Returns 1 if the caller now has the right; 0: it is taken. */
-static WEIRI_ALWAYS_INLINE int weiri_right_take(struct weiri_right *right)
+/* Returns true if the caller now has the right; 0: it is taken. */
+static WEIRI_ALWAYS_INLINE bool weiri_right_take(struct weiri_right *right)
 {
 	/*
 	 * [seq_cst S] pairs with weiri_right_give(). If the right is taken, this load leaves the cache
@@ -55,9 +55,9 @@ static WEIRI_ALWAYS_INLINE int weiri_right_take(struct weiri_right *right)
 
 	/* [P1 acquire] pairs with weiri_right_give(). */
 	if (holder != WEIRI_RIGHT_FREE || !weiri_cas_acquire(&right->holder, &holder, WEIRI_RIGHT_TAKEN))
-		return 0;
+		return false;
 	weiri_right_count_entry(right);
-	return 1;
+	return true;
 }
 
 /* Called by the holder: `thread` runs its execution. */

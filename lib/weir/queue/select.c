@@ -157,8 +157,8 @@ static struct select_op *make_op(struct weir_select_case cases[], size_t count, 
 	return op;
 }
 
-/* Returns 1 if the part is an admitted enqueue, and the close has cancelled such enqueues. */
-static int is_cancelled_by_close(const struct weiri_queue_part *part)
+/* Returns true if the part is an admitted enqueue, and the close has cancelled such enqueues. */
+static bool is_cancelled_by_close(const struct weiri_queue_part *part)
 {
 	/* [acquire] the cause of the close. */
 	return part->admitted && (weiri_load_acquire(&part->queue->admission) & WEIRI_ADMISSION_CANCEL) != 0;
@@ -184,7 +184,7 @@ static enum weiri_pending_outcome attempt_case(struct weiri_scope *scope, struct
  * Carries out the first case that can proceed. The case of a closed queue can proceed, too: it
  * reports the close.
  */
-static enum weiri_pending_outcome attempt(struct weiri_scope *scope, weir_pending *pending, int *moved)
+static enum weiri_pending_outcome attempt(struct weiri_scope *scope, weir_pending *pending, bool *moved)
 {
 	struct select_op *op = op_of(pending);
 	enum weiri_pending_outcome outcome = WEIRI_PENDING_STUCK;
@@ -204,15 +204,15 @@ static enum weiri_pending_outcome attempt(struct weiri_scope *scope, weir_pendin
 	return outcome;
 }
 
-static int join(struct weiri_scope *scope, weir_pending *pending, struct weiri_pending_entry *entry)
+static bool join(struct weiri_scope *scope, weir_pending *pending, struct weiri_pending_entry *entry)
 {
 	struct select_op *op = op_of(pending);
 	struct weiri_queue_part *part = weiri_queue_part_of(entry);
 
 	if (weiri_queue_part_join(scope, part))
-		return 1;
+		return true;
 	op->chosen = (size_t)(part - op->parts);
-	return 0;
+	return false;
 }
 
 static enum weir_status describe(weir_pending *pending, enum weiri_pending_why why, const weir_error *cause)

@@ -91,8 +91,8 @@ struct weiri_shuffle *weiri_shuffle_create(size_t capacity, size_t min_left, uin
 	shuffle->draws.seed = seed;
 	shuffle->memory_size = size;
 	shuffle->allocator = *allocator;
-	weiri_index_set_init(&shuffle->free, shuffle->end, capacity, 1);
-	weiri_index_set_init(&shuffle->full, shuffle->end + set_size, capacity, 0);
+	weiri_index_set_init(&shuffle->free, shuffle->end, capacity, true);
+	weiri_index_set_init(&shuffle->full, shuffle->end + set_size, capacity, false);
 	shuffle->slots = (_Atomic(uint64_t) *)(void *)(shuffle->end + 2 * set_size);
 	return shuffle;
 }
@@ -110,7 +110,7 @@ void weiri_shuffle_destroy(struct weiri_shuffle *shuffle)
 
 /* -- put --------------------------------------------------------------------------------------- */
 
-static enum weir_status credit_put(struct weiri_shuffle *shuffle, int admitted)
+static enum weir_status credit_put(struct weiri_shuffle *shuffle, bool admitted)
 {
 	uint64_t credits;
 
@@ -141,7 +141,7 @@ static size_t claim_slot(struct weiri_shuffle *shuffle)
 	return slot;
 }
 
-enum weir_status weiri_shuffle_put(struct weiri_shuffle *shuffle, uint64_t item, int admitted)
+enum weir_status weiri_shuffle_put(struct weiri_shuffle *shuffle, uint64_t item, bool admitted)
 {
 	enum weir_status status = credit_put(shuffle, admitted);
 	size_t slot;
@@ -212,7 +212,7 @@ void weiri_shuffle_close(struct weiri_shuffle *shuffle)
 	(void)weiri_fetch_or_release(&shuffle->credits, CLOSED);
 }
 
-int weiri_shuffle_closed(const struct weiri_shuffle *shuffle)
+bool weiri_shuffle_closed(const struct weiri_shuffle *shuffle)
 {
 	/* [P5 acquire] pairs with the close. */
 	return (weiri_load_acquire(&shuffle->credits) & CLOSED) != 0;
@@ -232,7 +232,7 @@ struct weiri_ring_counts weiri_shuffle_counts(const struct weiri_shuffle *shuffl
 	return (struct weiri_ring_counts){out + weiri_shuffle_size(shuffle), out};
 }
 
-int weiri_shuffle_can_take(const struct weiri_shuffle *shuffle)
+bool weiri_shuffle_can_take(const struct weiri_shuffle *shuffle)
 {
 	/*
 	 * [relaxed] a look for a ready descriptor, whose protocol makes visible what the look must see
@@ -243,13 +243,13 @@ int weiri_shuffle_can_take(const struct weiri_shuffle *shuffle)
 	return items_of(credits) > ((credits & CLOSED) != 0 ? 0 : shuffle->min_left);
 }
 
-int weiri_shuffle_putting(const struct weiri_shuffle *shuffle)
+bool weiri_shuffle_putting(const struct weiri_shuffle *shuffle)
 {
 	/* [relaxed] the thread that puts settles the ready descriptor afterwards. */
 	return puts_of(weiri_load_relaxed(&shuffle->credits)) != 0;
 }
 
-int weiri_shuffle_can_put(const struct weiri_shuffle *shuffle)
+bool weiri_shuffle_can_put(const struct weiri_shuffle *shuffle)
 {
 	/* [relaxed] as in weiri_shuffle_can_take(). */
 	uint64_t credits = weiri_load_relaxed(&shuffle->credits);

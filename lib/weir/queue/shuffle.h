@@ -71,7 +71,7 @@ struct weiri_shuffle *weiri_shuffle_create(size_t capacity, size_t min_left, uin
 void weiri_shuffle_destroy(struct weiri_shuffle *shuffle);
 
 /* Returns WEIR_OK, WEIR_WOULD_BLOCK (full), or WEIR_CANCELLED (closed and not `admitted`). */
-enum weir_status weiri_shuffle_put(struct weiri_shuffle *shuffle, uint64_t item, int admitted);
+enum weir_status weiri_shuffle_put(struct weiri_shuffle *shuffle, uint64_t item, bool admitted);
 /*
  * Returns WEIR_OK, WEIR_WOULD_BLOCK (no item may leave now), or WEIR_OUT_OF_RANGE (closed, empty,
  * no put under way).
@@ -79,17 +79,17 @@ enum weir_status weiri_shuffle_put(struct weiri_shuffle *shuffle, uint64_t item,
 enum weir_status weiri_shuffle_take(struct weiri_shuffle *shuffle, uint64_t *item);
 /* Refuses later puts, and sets min_left to 0. */
 void weiri_shuffle_close(struct weiri_shuffle *shuffle);
-int weiri_shuffle_closed(const struct weiri_shuffle *shuffle);
+bool weiri_shuffle_closed(const struct weiri_shuffle *shuffle);
 size_t weiri_shuffle_size(const struct weiri_shuffle *shuffle);
 /* Returns how many items were put and taken: exact while no call is under way, see layout.h. */
 struct weiri_ring_counts weiri_shuffle_counts(const struct weiri_shuffle *shuffle);
 /*
- * can_take returns 1 if a take would find an item, can_put if an admitted put would find room. As
- * in a take or put, the load of credits decides.
+ * can_take returns true if a take would find an item, can_put if an admitted put would find room.
+ * As in a take or put, the load of credits decides.
  */
-int weiri_shuffle_can_take(const struct weiri_shuffle *shuffle);
-int weiri_shuffle_can_put(const struct weiri_shuffle *shuffle);
-/* Returns 1 while a put is under way: its item is still to come. */
-int weiri_shuffle_putting(const struct weiri_shuffle *shuffle);
+bool weiri_shuffle_can_take(const struct weiri_shuffle *shuffle);
+bool weiri_shuffle_can_put(const struct weiri_shuffle *shuffle);
+/* Returns true while a put is under way: its item is still to come. */
+bool weiri_shuffle_putting(const struct weiri_shuffle *shuffle);
 
 #endif

@@ -17,8 +17,8 @@
 struct weiri_store_kind {
 	const char *name; /* the name of the order, for messages and dumps */
 	size_t max_capacity;
-	int has_keys;  /* items leave by key */
-	int has_draws; /* items leave by chance: the queue has a seed, and may have a min_after_dequeue */
+	bool has_keys;  /* items leave by key */
+	bool has_draws; /* items leave by chance: the queue has a seed, and may have a min_after_dequeue */
 
 	/*
 	 * Returns WEIR_OK or WEIR_RESOURCE_EXHAUSTED. The options are checked, and the queue's fields
@@ -33,7 +33,7 @@ struct weiri_store_kind {
 	 * stopped: WEIR_WOULD_BLOCK (full), WEIR_CANCELLED (closed and not admitted). keys: as for
 	 * weiri_queue_put().
 	 */
-	size_t (*put)(weir_queue *queue, void *const items[], const int64_t keys[], size_t count, int admitted,
+	size_t (*put)(weir_queue *queue, void *const items[], const int64_t keys[], size_t count, bool admitted,
 	              enum weir_status *status);
 	/*
 	 * Takes up to `count` items, and returns how many it took. *status is WEIR_OK, or tells why it
@@ -50,24 +50,25 @@ struct weiri_store_kind {
 	size_t (*take_beside_put_back)(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], int64_t keys[],
 	                               size_t count, enum weiri_ring_at_end at_end, enum weir_status *status);
 	void (*close)(weir_queue *queue);
-	int (*closed)(const weir_queue *queue);
+	bool (*closed)(const weir_queue *queue);
 
 	size_t (*size)(const weir_queue *queue);
 	/* Returns the size for the high-water mark, after a put found no room. */
 	size_t (*size_when_full)(const weir_queue *queue);
 	struct weiri_ring_counts (*counts)(const weir_queue *queue);
 	/*
-	 * Returns 1 if the level must be sampled at one of the last `count` items that were enqueued.
+	 * Returns true if the level must be sampled at one of the last `count` items that were
+	 * enqueued.
 	 */
-	int (*has_passed)(const weir_queue *queue, size_t count);
+	bool (*has_passed)(const weir_queue *queue, size_t count);
 
 	/*
-	 * These only read. is_putting is for a closed store, and returns 1 while a put may be under
+	 * These only read. is_putting is for a closed store, and returns true while a put may be under
 	 * way.
 	 */
-	int (*can_take)(const weir_queue *queue);
-	int (*can_put)(const weir_queue *queue);
-	int (*is_putting)(const weir_queue *queue);
+	bool (*can_take)(const weir_queue *queue);
+	bool (*can_put)(const weir_queue *queue);
+	bool (*is_putting)(const weir_queue *queue);
 };
 
 extern const struct weiri_store_kind weiri_ring_store, weiri_shuffle_store, weiri_priority_store, weiri_right_store;

@@ -17,7 +17,7 @@ static void priority_destroy(weir_queue *queue)
 	(void)weir_priority_queue_destroy(queue->priority, NULL);
 }
 
-static size_t priority_put(weir_queue *queue, void *const items[], const int64_t keys[], size_t count, int admitted,
+static size_t priority_put(weir_queue *queue, void *const items[], const int64_t keys[], size_t count, bool admitted,
                            enum weir_status *status)
 {
 	size_t done = 0;
@@ -103,7 +103,7 @@ static void priority_close(weir_queue *queue)
 	weir_priority_queue_close(queue->priority);
 }
 
-static int priority_closed(const weir_queue *queue)
+static bool priority_closed(const weir_queue *queue)
 {
 	return weir_priority_queue_closed(queue->priority);
 }
@@ -121,24 +121,24 @@ static struct weiri_ring_counts priority_counts(const weir_queue *queue)
 	return counts;
 }
 
-static int priority_has_passed(const weir_queue *queue, size_t count)
+static bool priority_has_passed(const weir_queue *queue, size_t count)
 {
 	return weiri_priority_queue_passed(queue->priority, queue->level_mask, count);
 }
 
-static int priority_can_take(const weir_queue *queue)
+static bool priority_can_take(const weir_queue *queue)
 {
 	int64_t key;
 
 	return weiri_priority_queue_peek(queue->priority, &key);
 }
 
-static int priority_can_put(const weir_queue *queue)
+static bool priority_can_put(const weir_queue *queue)
 {
 	return weiri_priority_queue_has_room(queue->priority);
 }
 
-static int priority_is_putting(const weir_queue *queue)
+static bool priority_is_putting(const weir_queue *queue)
 {
 	return !weiri_priority_queue_is_ended(queue->priority);
 }
@@ -146,7 +146,7 @@ static int priority_is_putting(const weir_queue *queue)
 const struct weiri_store_kind weiri_priority_store = {
 	.name = "priority",
 	.max_capacity = WEIR_PRIORITY_QUEUE_MAX_CAPACITY,
-	.has_keys = 1,
+	.has_keys = true,
 	.create = priority_create,
 	.destroy = priority_destroy,
 	.put = priority_put,

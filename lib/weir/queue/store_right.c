@@ -25,7 +25,7 @@ static void right_destroy(weir_queue *queue)
 static size_t right_take(weir_queue *queue, uint64_t items[], int64_t keys[], size_t count,
                          enum weiri_ring_at_end at_end, enum weir_status *status)
 {
-	int taken = weiri_right_take(queue->right);
+	bool taken = weiri_right_take(queue->right);
 
 	(void)keys, (void)count, (void)at_end;
 	*status = taken ? WEIR_OK : WEIR_WOULD_BLOCK;
@@ -40,10 +40,10 @@ static void right_close(weir_queue *queue)
 	(void)queue;
 }
 
-static int right_closed(const weir_queue *queue)
+static bool right_closed(const weir_queue *queue)
 {
 	(void)queue;
-	return 0;
+	return false;
 }
 
 static size_t right_size(const weir_queue *queue)

@@ -20,7 +20,7 @@ static void ring_destroy(weir_queue *queue)
 	weir_ring_destroy(queue->ring, NULL);
 }
 
-static size_t ring_put(weir_queue *queue, void *const items[], const int64_t keys[], size_t count, int admitted,
+static size_t ring_put(weir_queue *queue, void *const items[], const int64_t keys[], size_t count, bool admitted,
                        enum weir_status *status)
 {
 	uint64_t chunk[CHUNK];
@@ -69,7 +69,7 @@ static void ring_close(weir_queue *queue)
 	weir_ring_close(queue->ring);
 }
 
-static int ring_closed(const weir_queue *queue)
+static bool ring_closed(const weir_queue *queue)
 {
 	return weir_ring_closed(queue->ring);
 }
@@ -90,17 +90,17 @@ static struct weiri_ring_counts ring_counts(const weir_queue *queue)
 	return weiri_ring_counts(queue->ring);
 }
 
-static int ring_has_passed(const weir_queue *queue, size_t count)
+static bool ring_has_passed(const weir_queue *queue, size_t count)
 {
 	return weiri_ring_passed(queue->ring, queue->level_mask, count);
 }
 
-static int ring_can_take(const weir_queue *queue)
+static bool ring_can_take(const weir_queue *queue)
 {
 	return weiri_ring_ops_of(queue->ring)->has_value(queue->ring);
 }
 
-static int ring_can_put(const weir_queue *queue)
+static bool ring_can_put(const weir_queue *queue)
 {
 	return weiri_ring_ops_of(queue->ring)->has_room(queue->ring);
 }
@@ -109,10 +109,10 @@ static int ring_can_put(const weir_queue *queue)
  * Always 0, because a put is one CAS. A put that still succeeds in a closed ring makes can_take()
  * true.
  */
-static int ring_is_putting(const weir_queue *queue)
+static bool ring_is_putting(const weir_queue *queue)
 {
 	(void)queue;
-	return 0;
+	return false;
 }
 
 const struct weiri_store_kind weiri_ring_store = {

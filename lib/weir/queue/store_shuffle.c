@@ -17,7 +17,7 @@ static void shuffle_destroy(weir_queue *queue)
 	weiri_shuffle_destroy(queue->shuffle);
 }
 
-static size_t shuffle_put(weir_queue *queue, void *const items[], const int64_t keys[], size_t count, int admitted,
+static size_t shuffle_put(weir_queue *queue, void *const items[], const int64_t keys[], size_t count, bool admitted,
                           enum weir_status *status)
 {
 	size_t done = 0;
@@ -60,7 +60,7 @@ static void shuffle_close(weir_queue *queue)
 	weiri_shuffle_close(queue->shuffle);
 }
 
-static int shuffle_closed(const weir_queue *queue)
+static bool shuffle_closed(const weir_queue *queue)
 {
 	return weiri_shuffle_closed(queue->shuffle);
 }
@@ -76,23 +76,23 @@ static struct weiri_ring_counts shuffle_counts(const weir_queue *queue)
 }
 
 /* Always 1: here a look at the level costs almost nothing. */
-static int shuffle_has_passed(const weir_queue *queue, size_t count)
+static bool shuffle_has_passed(const weir_queue *queue, size_t count)
 {
 	(void)queue, (void)count;
-	return 1;
+	return true;
 }
 
-static int shuffle_can_take(const weir_queue *queue)
+static bool shuffle_can_take(const weir_queue *queue)
 {
 	return weiri_shuffle_can_take(queue->shuffle);
 }
 
-static int shuffle_can_put(const weir_queue *queue)
+static bool shuffle_can_put(const weir_queue *queue)
 {
 	return weiri_shuffle_can_put(queue->shuffle);
 }
 
-static int shuffle_is_putting(const weir_queue *queue)
+static bool shuffle_is_putting(const weir_queue *queue)
 {
 	return weiri_shuffle_putting(queue->shuffle);
 }
@@ -100,7 +100,7 @@ static int shuffle_is_putting(const weir_queue *queue)
 const struct weiri_store_kind weiri_shuffle_store = {
 	.name = "shuffle",
 	.max_capacity = WEIRI_SHUFFLE_MAX_CAPACITY,
-	.has_draws = 1,
+	.has_draws = true,
 	.create = shuffle_create,
 	.destroy = shuffle_destroy,
 	.put = shuffle_put,

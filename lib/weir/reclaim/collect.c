@@ -126,7 +126,7 @@ struct held {
 	/* Of the scan. It tells nothing of objects that died in that era or later. 0: no scan yet. */
 	uint64_t era;
 	size_t intervals;
-	int crowded; /* 1: there were more; the last one covers them and the gaps between them */
+	bool crowded; /* true: there were more; the last one covers them and the gaps between them */
 	struct interval interval[MAX_INTERVALS];
 	uint64_t filter[FILTER_BITS / 64];
 };
@@ -141,7 +141,7 @@ static unsigned filter_bit(const void *object)
  * Merges an interval into one that overlaps it; the result meets the same lives as the two. Returns
  * 0 if none overlaps it. That is rare: most sections began in the same few eras.
  */
-static int join_one(struct held *held, uint64_t lo, uint64_t hi)
+static bool join_one(struct held *held, uint64_t lo, uint64_t hi)
 {
 	for (size_t i = 0; i < held->intervals; i++) {
 		struct interval *one = &held->interval[i];
@@ -150,9 +150,9 @@ static int join_one(struct held *held, uint64_t lo, uint64_t hi)
 			continue;
 		one->lo = lo < one->lo ? lo : one->lo;
 		one->hi = hi > one->hi ? hi : one->hi;
-		return 1;
+		return true;
 	}
-	return 0;
+	return false;
 }
 
 static void hold_interval(struct held *held, uint64_t lo, uint64_t hi)
@@ -167,7 +167,7 @@ static void hold_interval(struct held *held, uint64_t lo, uint64_t hi)
 	}
 	last->lo = lo < last->lo ? lo : last->lo;
 	last->hi = hi > last->hi ? hi : last->hi;
-	held->crowded = 1;
+	held->crowded = true;
 }
 
 static void hold_slots(struct held *held, struct weiri_slot slots[], size_t count)
@@ -224,28 +224,28 @@ static void scan(struct held *held)
 		hold_record(held, record);
 }
 
-static int slots_name(struct weiri_slot slots[], size_t count, const void *object)
+static bool slots_name(struct weiri_slot slots[], size_t count, const void *object)
 {
 	for (size_t i = 0; i < count; i++) {
 		/* [P1 acquire] pairs with weiri_slot_clear(). */
 		if (weiri_load_acquire(&slots[i].object) == object)
-			return 1;
+			return true;
 	}
-	return 0;
+	return false;
 }
 
-/* Called when the filter matches. Returns 1 if a slot really names the object. */
-static WEIRI_COLD int named_by_a_slot(const void *object)
+/* Called when the filter matches. Returns true if a slot really names the object. */
+static WEIRI_COLD bool named_by_a_slot(const void *object)
 {
 	for (struct weiri_record *record = first_record(); record != NULL; record = record->next) {
 		if (slots_name(record->slots, WEIRI_SLOTS, object) ||
 		    slots_name(record->snapshot_slots, snapshot_slots_used(record), object))
-			return 1;
+			return true;
 	}
-	return 0;
+	return false;
 }
 
-static int meets(const struct weiri_retired *object, uint64_t lo, uint64_t hi)
+static bool meets(const struct weiri_retired *object, uint64_t lo, uint64_t hi)
 {
 	return object->birth <= hi && lo <= object->death;
 }
@@ -268,8 +268,8 @@ static WEIRI_COLD struct weiri_record *find_section(const struct weiri_retired *
 	return NULL;
 }
 
-/* Called when the crowded interval matches. Returns 1 if a section holds the object now. */
-static WEIRI_COLD int met_by_a_section(const struct weiri_retired *object)
+/* Called when the crowded interval matches. Returns true if a section holds the object now. */
+static WEIRI_COLD bool met_by_a_section(const struct weiri_retired *object)
 {
 	for (struct weiri_record *record = first_record(); record != NULL; record = record->next) {
 		/*
@@ -280,28 +280,28 @@ static WEIRI_COLD int met_by_a_section(const struct weiri_retired *object)
 
 		/* [relaxed] hi: see hold_record(). */
 		if (lo != 0 && meets(object, lo, weiri_load_relaxed(&record->hi)))
-			return 1;
+			return true;
 	}
-	return 0;
+	return false;
 }
 
 /*
- * Returns 1 if a section or slot holds the object now. A section that held it at the scan may still
- * run, and is then seen here. Or it has ended, and may have left a slot that names the object. So
- * the slots are read after the sections; the filter is older and would not do. A section that began
- * after the scan cannot reach any object of this portion.
+ * Returns true if a section or slot holds the object now. A section that held it at the scan may
+ * still run, and is then seen here. Or it has ended, and may have left a slot that names the
+ * object. So the slots are read after the sections; the filter is older and would not do. A section
+ * that began after the scan cannot reach any object of this portion.
  */
-static WEIRI_COLD int held_by_the_crowd(const struct weiri_retired *object)
+static WEIRI_COLD bool held_by_the_crowd(const struct weiri_retired *object)
 {
 	return met_by_a_section(object) || named_by_a_slot(object);
 }
 
-static int is_held(const struct held *held, const struct weiri_retired *object)
+static bool is_held(const struct held *held, const struct weiri_retired *object)
 {
 	unsigned bit = filter_bit(object);
 
 	if (object->death >= held->era)
-		return 1;
+		return true;
 	for (size_t i = 0; i < held->intervals; i++) {
 		if (meets(object, held->interval[i].lo, held->interval[i].hi))
 			return !(held->crowded && i == MAX_INTERVALS - 1) || held_by_the_crowd(object);
@@ -449,7 +449,7 @@ static uint64_t retired_bytes(void)
 	return total > 0 ? (uint64_t)total : 0;
 }
 
-static int over_budget(void)
+static bool over_budget(void)
 {
 	return retired_bytes() > weir_reclaim_budget();
 }
@@ -479,7 +479,7 @@ struct portion {
 	uint64_t last_era; /* of the collector's last collection */
 	size_t number;     /* of the stack that was taken last, and of that to which survivors go */
 	stack *home;       /* the stack for survivors that are not pinned */
-	int any_kept;      /* 1: some object was held */
+	bool any_kept;     /* true: some object was held */
 	/* Called for each survivor, if not NULL. */
 	weiri_kept_fn *kept;
 	void *context;
@@ -560,20 +560,20 @@ static void note_pinned(_Atomic(uint64_t) *oldest, uint64_t lo)
 		;
 }
 
-/* Pins the object for a section that holds it. Returns 0 if no section holds it. */
-static int pin(struct portion *portion, struct weiri_retired *object)
+/* Pins the object for a section that holds it. Returns false if no section holds it. */
+static bool pin(struct portion *portion, struct weiri_retired *object)
 {
 	uint64_t lo;
 	struct weiri_record *holder = find_section(object, &lo);
 
 	if (holder == NULL)
-		return 0;
+		return false;
 	portion->bytes -= object->bytes;
 	push_pinned(&holder->pinned[portion->number], object);
 	note_pinned(&holder->pinned_lo[portion->number], lo); /* I7: after the push */
 	say_in_hand(portion);
-	portion->any_kept = 1;
-	return 1;
+	portion->any_kept = true;
+	return true;
 }
 
 /* Frees the objects of the portion that are not held. Pins each other one, or puts it back. */
@@ -666,7 +666,7 @@ static void collect_pinned(struct portion *portion, struct weiri_record *from)
 			continue;
 		/* [relaxed] as above. */
 		if (oldest == weiri_load_relaxed(&from->lo) && portion->kept == NULL) {
-			portion->any_kept = 1;
+			portion->any_kept = true;
 			continue;
 		}
 		take_more(portion, take_pinned(from, i), i, &portion->record->retired[i]);
@@ -675,7 +675,7 @@ static void collect_pinned(struct portion *portion, struct weiri_record *from)
 	}
 }
 
-int weiri_is_collecting(const struct weiri_record *record)
+bool weiri_is_collecting(const struct weiri_record *record)
 {
 	/* [relaxed] own field. */
 	return weiri_load_relaxed(&record->collecting) % 2 != 0;
@@ -728,7 +728,7 @@ static void collect(struct weiri_record *record, enum scope scope)
 
 void weiri_retire(struct weiri_record *record, struct weiri_retired *object)
 {
-	int large = object->bytes >= REPORT_BYTES;
+	bool large = object->bytes >= REPORT_BYTES;
 
 	/* [seq_cst] after the unlinking; see I1 in section.h. */
 	object->death = weiri_load_seq_cst(&weiri_era);
@@ -809,25 +809,25 @@ static void sleep_after_look(uint64_t since_ns, uint32_t seen, uint64_t deadline
 	(void)weiri_futex_wait(&memory_freed, seen, earlier(weir_deadline_in(listen), deadline_ns));
 }
 
-typedef int condition(void);
+typedef bool condition(void);
 
-/* One look: collects if the condition holds. Returns 1 if it does not hold, or no longer. */
-static int ended(condition *holds, struct weiri_record *record)
+/* One look: collects if the condition holds. Returns true if it does not hold, or no longer. */
+static bool ended(condition *holds, struct weiri_record *record)
 {
 	if (!holds())
-		return 1;
+		return true;
 	collect(record, EVERYBODYS);
 	return !holds();
 }
 
 /*
- * Collects and sleeps while the condition holds, until the deadline. Returns 1 if the condition
+ * Collects and sleeps while the condition holds, until the deadline. Returns true if the condition
  * ended.
  */
-static WEIRI_COLD int wait_while(condition *holds, struct weiri_record *record, uint64_t deadline_ns)
+static WEIRI_COLD bool wait_while(condition *holds, struct weiri_record *record, uint64_t deadline_ns)
 {
 	uint64_t since = weir_now_ns();
-	int done = ended(holds, record);
+	bool done = ended(holds, record);
 
 	WEIRI_PROBE1(memory_block, deadline_ns);
 	/*
@@ -874,8 +874,8 @@ enum weir_status weiri_reclaim_admit(struct weiri_record *record, uint64_t deadl
 	return WEIR_RESOURCE_EXHAUSTED;
 }
 
-/* Returns 1 if no thread collects; *sum changes with every collection. */
-static int collections_at_rest(uint64_t *sum)
+/* Returns true if no thread collects; *sum changes with every collection. */
+static bool collections_at_rest(uint64_t *sum)
 {
 	*sum = 0;
 	for (struct weiri_record *record = first_record(); record != NULL; record = record->next) {
@@ -883,13 +883,13 @@ static int collections_at_rest(uint64_t *sum)
 		uint64_t collecting = weiri_load_acquire(&record->collecting);
 
 		if (collecting % 2 != 0)
-			return 0;
+			return false;
 		*sum += collecting;
 	}
-	return 1;
+	return true;
 }
 
-static int no_stack_has_any(void)
+static bool no_stack_has_any(void)
 {
 	for (struct weiri_record *record = first_record(); record != NULL; record = record->next) {
 		for (size_t i = 0; i < WEIRI_STACKS; i++) {
@@ -897,21 +897,21 @@ static int no_stack_has_any(void)
 			 * [P3 acquire] If a collector emptied the stack, collections_at_rest() sees it at work.
 			 */
 			if (weiri_load_acquire(&record->retired[i]) != NULL)
-				return 0;
+				return false;
 			/* [P3 acquire] the same. */
 			if (weiri_load_acquire(&record->pinned[i]) != NULL)
-				return 0;
+				return false;
 		}
 	}
-	return 1;
+	return true;
 }
 
 /*
- * Returns 0 only if it is certain that no object is retired. Empty stacks prove nothing while a
+ * Returns false only if it is certain that no object is retired. Empty stacks prove nothing while a
  * collector holds their objects. So, as with a seqlock, no collector may have been at work before,
  * during or after the look at the stacks.
  */
-static int anything_retired(void)
+static bool anything_retired(void)
 {
 	uint64_t before, after;
 

@@ -61,10 +61,10 @@ enum weir_status weiri_reclaim_admit(struct weiri_record *record, uint64_t deadl
 typedef void weiri_kept_fn(void *context, struct weiri_retired *object);
 void weiri_collect_everybodys(struct weiri_record *record, weiri_kept_fn *kept, void *context);
 /*
- * Returns 1 if the owner of the record is in a collection; on the owner itself: in a reclaim
+ * Returns true if the owner of the record is in a collection; on the owner itself: in a reclaim
  * function.
  */
-int weiri_is_collecting(const struct weiri_record *record);
+bool weiri_is_collecting(const struct weiri_record *record);
 
 /*
  * The owner of the record no longer runs. Ends what the owner left unfinished: its section, its

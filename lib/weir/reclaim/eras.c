@@ -36,7 +36,7 @@ static uint64_t note_of(uint64_t tick, uint64_t era)
 	return tick << ERA_BITS | (era & ((UINT64_C(1) << ERA_BITS) - 1));
 }
 
-static int is_of_tick(uint64_t note, uint64_t tick)
+static bool is_of_tick(uint64_t note, uint64_t tick)
 {
 	return note >> ERA_BITS == (tick & UINT16_MAX);
 }
@@ -51,14 +51,14 @@ static _Atomic(uint64_t) *place_of(unsigned level, uint64_t tick)
 	return &notes[level][tick % NOTES];
 }
 
-/* Returns 1 if there was already a note of this tick. */
-static int note(unsigned level, uint64_t tick, uint64_t era)
+/* Returns true if there was already a note of this tick. */
+static bool note(unsigned level, uint64_t tick, uint64_t era)
 {
 	/* [relaxed] the word is all the data */
 	if (is_of_tick(weiri_load_relaxed(place_of(level, tick)), tick))
-		return 1;
+		return true;
 	weiri_store_relaxed(place_of(level, tick), note_of(tick, era)); /* [relaxed] as above */
-	return 0;
+	return false;
 }
 
 static WEIRI_UNSEEN void assert_begun(uint64_t era)

@@ -67,7 +67,7 @@ _Atomic(struct weiri_record *) weiri_records;
 
 static pthread_once_t process_once = PTHREAD_ONCE_INIT;
 static pthread_key_t exit_key;
-static int exit_key_made;
+static bool exit_key_made;
 
 enum {
 #if defined(WEIRI_UNDER_MODEL)
@@ -167,17 +167,17 @@ static struct weiri_record *adopt(uint32_t *records)
 /* From this many records on, it is time to check whether their owners still exist. */
 static _Atomic(uint32_t) ask_at = LEAST;
 
-/* Returns 1 if the owner still exists, as far as is known. */
-static int is_owned(struct weiri_record *record)
+/* Returns true if the owner still exists, as far as is known. */
+static bool is_owned(struct weiri_record *record)
 {
 	/* [relaxed] an identity; the CAS decides. */
 	uint64_t owner = weiri_load_relaxed(&record->owner);
 
 	if ((uint32_t)owner == 0)
-		return 0;
+		return false;
 	/* P3 */
 	if (!weiri_thread_is_gone((uint32_t)owner) || !weiri_fence_heavy())
-		return 1;
+		return true;
 	/*
 	 * [P2 acquire] for the writes of earlier owners: the owner's own CAS in adopt() continues the
 	 * release sequence of the vacate() before it. The fence ordered the owner's own writes (P3). No
@@ -186,7 +186,7 @@ static int is_owned(struct weiri_record *record)
 	 */
 	if (weiri_cas_acquire(&record->owner, &owner, next_owner(owner)))
 		vacate(record);
-	return 0;
+	return false;
 }
 
 /* Vacates the records whose owners have ended without giving them up. */
@@ -203,10 +203,10 @@ static WEIRI_COLD void ask_after_owners(void)
 }
 
 /*
- * Called when there are this many records and none is vacant. Returns 1 if these are enough to
+ * Called when there are this many records and none is vacant. Returns true if these are enough to
  * check their owners.
  */
-static int is_time_to_ask(uint32_t records)
+static bool is_time_to_ask(uint32_t records)
 {
 	return records >= LEAST && records >= weiri_load_relaxed(&ask_at); /* [relaxed] a number */
 }

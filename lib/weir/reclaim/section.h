@@ -127,10 +127,10 @@ static inline uint64_t weiri_section_reserved(const struct weiri_record *record)
 }
 
 /*
- * Raises *reserved and hi to the current era plus `slack` if a collection has begun. Returns 0 if
- * none has begun; then every read since *reserved was read is protected.
+ * Raises *reserved and hi to the current era plus `slack` if a collection has begun. Returns false
+ * if none has begun; then every read since *reserved was read is protected.
  */
-static inline int weiri_section_raise(struct weiri_record *record, uint64_t *reserved, uint64_t slack)
+static inline bool weiri_section_raise(struct weiri_record *record, uint64_t *reserved, uint64_t slack)
 {
 	/*
 	 * [relaxed] Comes after the caller's acquire load of the pointer. So it is not older than the
@@ -139,7 +139,7 @@ static inline int weiri_section_raise(struct weiri_record *record, uint64_t *res
 	uint64_t era = weiri_load_relaxed(&weiri_era);
 
 	if (WEIRI_LIKELY(era <= *reserved))
-		return 0;
+		return false;
 	*reserved = era < UINT64_MAX - slack ? era + slack : UINT64_MAX;
 	/*
 	 * [relaxed] F1: a collector either sees this hi, or has run its fence before the read that this
@@ -147,7 +147,7 @@ static inline int weiri_section_raise(struct weiri_record *record, uint64_t *res
 	 */
 	weiri_store_relaxed(&record->hi, *reserved);
 	weiri_fence_light(); /* F1 */
-	return 1;
+	return true;
 }
 
 /* For assertions: asserts that the owner is in a section. In section_invariants.c. */

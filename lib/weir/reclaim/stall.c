@@ -64,7 +64,7 @@ static void note_sections(struct look *look)
 	for (const struct weiri_record *record = weiri_load_acquire(&weiri_records); record != NULL;
 	     record = record->next) { /* [acquire] as above */
 		uint64_t began = weiri_load_relaxed(&record->lo);
-		struct weiri_stall stall = {.is_section = 1, .thread = weiri_record_thread(record)};
+		struct weiri_stall stall = {.is_section = true, .thread = weiri_record_thread(record)};
 
 		if (began == 0)
 			continue;
@@ -102,7 +102,7 @@ void weiri_stalls_set_due(uint64_t limit_ns, weiri_stalls_due *due)
  * 1 while the callback runs on this thread. The callback may write, and so collect, and may take
  * longer than the limit. It is not called again while it runs.
  */
-static WEIRI_TLS int tells;
+static WEIRI_TLS bool tells;
 
 void weiri_stalls_after_collection(struct weiri_record *record)
 {
@@ -115,7 +115,7 @@ void weiri_stalls_after_collection(struct weiri_record *record)
 	due = weiri_load_relaxed(&due_ns); /* [relaxed] a time; one thread's CAS succeeds */
 	if (now < due || !weiri_cas_relaxed(&due_ns, &due, now + limit_ns))
 		return;
-	tells = 1;
+	tells = true;
 	weiri_load_relaxed (&when_due)(record, limit_ns);
-	tells = 0;
+	tells = false;
 }

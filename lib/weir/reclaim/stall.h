@@ -14,7 +14,7 @@
 enum { WEIRI_MOST_STALLS = 64 };
 
 struct weiri_stall {
-	int is_section;
+	bool is_section;
 	uint32_t thread;  /* the owner of the slot or section; 0: it has ended */
 	uint64_t age_ns;  /* a lower bound */
 	uint64_t bytes;   /* of the object; 0: a section */

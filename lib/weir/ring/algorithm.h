@@ -111,20 +111,20 @@ struct look {
 struct slot_format {
 	/* [S; P1, P2 acquire] */
 	struct look (*look)(const weir_ring *ring, size_t index);
-	/* Fills the slot, which was free in `seen`. Returns 0 if it has changed. [S; P1 release] */
-	int (*fill)(weir_ring *ring, size_t index, const struct look *seen, uint64_t value);
+	/* Fills the slot, which was free in `seen`. Returns false if it has changed. [S; P1 release] */
+	bool (*fill)(weir_ring *ring, size_t index, const struct look *seen, uint64_t value);
 	/*
 	 * Drains the slot, which was full in `seen`: it is free in the next lap, and *value is what it
-	 * held. Returns 0 if it has changed. [S; P2 release; acquire on failure]
+	 * held. Returns false if it has changed. [S; P2 release; acquire on failure]
 	 */
-	int (*drain)(weir_ring *ring, size_t index, const struct look *seen, uint64_t *value);
+	bool (*drain)(weir_ring *ring, size_t index, const struct look *seen, uint64_t *value);
 	/*
 	 * The same for the only thread that dequeues: a slot that it saw full stays full, so a store
 	 * suffices. Returns the value. [P2 release]
 	 */
 	uint64_t (*take)(weir_ring *ring, size_t index, const struct look *seen);
-	/* Buries the slot, which was free in `seen`. Returns 0 if it has changed. [P3 release] */
-	int (*bury)(weir_ring *ring, size_t index, const struct look *seen);
+	/* Buries the slot, which was free in `seen`. Returns false if it has changed. [P3 release] */
+	bool (*bury)(weir_ring *ring, size_t index, const struct look *seen);
 };
 
 /*
@@ -165,8 +165,8 @@ static inline uint64_t ticket_of(const weir_ring *ring, uint64_t number)
 /* How far beyond free(lap) the state of a slot is, at least, when its ticket is done. */
 enum done_by { BY_ENQUEUE = 1, BY_DEQUEUE = 2 };
 
-static WEIRI_ALWAYS_INLINE int is_done(const weir_ring *ring, const struct slot_format *format, uint64_t ticket,
-                                       enum done_by by)
+static WEIRI_ALWAYS_INLINE bool is_done(const weir_ring *ring, const struct slot_format *format, uint64_t ticket,
+                                        enum done_by by)
 {
 	/* A tombstone keeps its lap: in a small ring the ticket may belong to an earlier lap. */
 	return (format->look(ring, index_of(ring->shape, ticket)).state & (STATE_TOMB - 1)) >=
@@ -216,7 +216,7 @@ static WEIRI_ALWAYS_INLINE uint64_t begin(const _Atomic(uint64_t) *hint)
 	return weiri_load_acquire(hint);
 }
 
-static WEIRI_ALWAYS_INLINE int is_closed(const weir_ring *ring)
+static WEIRI_ALWAYS_INLINE bool is_closed(const weir_ring *ring)
 {
 	/* [P3 acquire] pairs with close. */
 	return weiri_load_acquire(&ring->closed) != 0;
@@ -259,23 +259,25 @@ static WEIRI_ALWAYS_INLINE size_t walk_enqueue(weir_ring *ring, const struct slo
 	return done;
 }
 
-/* Called for free(lap) at `ticket`. Returns 1 if the walk ends; *status says how. 0: look again. */
-static WEIRI_ALWAYS_INLINE int end_of_ring(weir_ring *ring, const struct slot_format *format, uint64_t ticket,
-                                           const struct look *seen, enum weiri_ring_at_end at_end,
-                                           enum weir_status *status)
+/*
+ * Called for free(lap) at `ticket`. Returns true if the walk ends; *status says how. 0: look again.
+ */
+static WEIRI_ALWAYS_INLINE bool end_of_ring(weir_ring *ring, const struct slot_format *format, uint64_t ticket,
+                                            const struct look *seen, enum weiri_ring_at_end at_end,
+                                            enum weir_status *status)
 {
 	*status = WEIR_WOULD_BLOCK;
 	if (WEIRI_LIKELY(!is_closed(ring)) || at_end == WEIRI_RING_LEAVE)
-		return 1;
+		return true;
 	*status = WEIR_OUT_OF_RANGE;
 	return format->bury(ring, index_of(ring->shape, ticket), seen);
 }
 
 /*
- * Called after a look at a value. Returns 1 if other items must leave before it. Where `before` is
- * NULL, the compiler drops the test.
+ * Called after a look at a value. Returns true if other items must leave before it. Where `before`
+ * is NULL, the compiler drops the test.
  */
-static WEIRI_ALWAYS_INLINE int is_preceded(weiri_ring_before *before)
+static WEIRI_ALWAYS_INLINE bool is_preceded(weiri_ring_before *before)
 {
 	/*
 	 * [acquire] after the look: a thread that sees a value also sees what was given back before
@@ -329,19 +331,19 @@ static WEIRI_ALWAYS_INLINE size_t walk_dequeue(weir_ring *ring, const struct slo
 
 /*
  * For the only thread that dequeues, when it finds the head free. If the thread has dequeued since
- * its last fence, runs a fence and returns 1; the caller then looks again.
+ * its last fence, runs a fence and returns true; the caller then looks again.
  */
-static inline int fence_behind_takes(weir_ring *ring, uint64_t ticket)
+static inline bool fence_behind_takes(weir_ring *ring, uint64_t ticket)
 {
 	if (ring->fenced_head == ticket)
-		return 0;
+		return false;
 	ring->fenced_head = ticket;
 	/*
 	 * [seq_cst F1] between the store in take() and the look that says "empty", as in Dekker's
 	 * pattern; fill() and the look that says "full" are the other side (mpsc.c).
 	 */
 	weiri_fence_seq_cst();
-	return 1;
+	return true;
 }
 
 /*
@@ -381,22 +383,23 @@ static WEIRI_ALWAYS_INLINE size_t walk_dequeue_alone(weir_ring *ring, const stru
 	return done;
 }
 
-/* The common case of one value. Returns 0 if nothing was done. */
-static WEIRI_ALWAYS_INLINE int dequeue_alone_at_head(weir_ring *ring, const struct slot_format *format, uint64_t *value)
+/* The common case of one value. Returns false if nothing was done. */
+static WEIRI_ALWAYS_INLINE bool dequeue_alone_at_head(weir_ring *ring, const struct slot_format *format,
+                                                      uint64_t *value)
 {
 	const struct weiri_ring_shape shape = ring->shape;
 	uint64_t ticket = weiri_load_relaxed(&ring->head_hint); /* [relaxed] as above */
 	struct look seen = format->look(ring, index_of(shape, ticket));
 
 	if (WEIRI_UNLIKELY(seen.state != full_in(shape, ticket)))
-		return 0;
+		return false;
 	*value = format->take(ring, index_of(shape, ticket), &seen);
 	weiri_store_relaxed(&ring->head_hint, next_of(shape, ticket));
-	return 1;
+	return true;
 }
 
-/* Returns whether walk_dequeue() would find a value. Linearization: as there. */
-static inline int walk_has_value(const weir_ring *ring, const struct slot_format *format)
+/* Returns true if walk_dequeue() would find a value. Linearization: as in walk_dequeue(). */
+static inline bool walk_has_value(const weir_ring *ring, const struct slot_format *format)
 {
 	const struct weiri_ring_shape shape = ring->shape;
 	uint64_t ticket = begin(&ring->head_hint);
@@ -406,17 +409,18 @@ static inline int walk_has_value(const weir_ring *ring, const struct slot_format
 		uint64_t state = format->look(ring, index_of(shape, ticket)).state;
 
 		if (state == full_in(shape, ticket))
-			return 1;
+			return true;
 		if (state == free_in(shape, ticket) || state >= STATE_TOMB)
-			return 0;
+			return false;
 		ticket = walk_on(ring, shape, format, ticket, &steps, BY_DEQUEUE);
 	}
 }
 
 /*
- * Returns whether walk_enqueue(), if admitted, would find a free ticket. Linearization: as there.
+ * Returns true if walk_enqueue(), if admitted, would find a free ticket. Linearization: as in
+ * walk_enqueue().
  */
-static inline int walk_has_room(const weir_ring *ring, const struct slot_format *format)
+static inline bool walk_has_room(const weir_ring *ring, const struct slot_format *format)
 {
 	const struct weiri_ring_shape shape = ring->shape;
 	uint64_t ticket = begin(&ring->tail_hint);
@@ -426,16 +430,18 @@ static inline int walk_has_room(const weir_ring *ring, const struct slot_format 
 		uint64_t state = format->look(ring, index_of(shape, ticket)).state;
 
 		if (state == free_in(shape, ticket))
-			return 1;
+			return true;
 		if (state < free_in(shape, ticket) || state >= STATE_TOMB)
-			return 0;
+			return false;
 		ticket = walk_on(ring, shape, format, ticket, &steps, BY_ENQUEUE);
 	}
 }
 
-/* The common case of one value: the walk ends where it begins. Returns 0 if nothing was done. */
-static WEIRI_ALWAYS_INLINE int enqueue_at(weir_ring *ring, const struct slot_format *format, uint64_t ticket,
-                                          uint64_t value)
+/*
+ * The common case of one value: the walk ends where it begins. Returns false if nothing was done.
+ */
+static WEIRI_ALWAYS_INLINE bool enqueue_at(weir_ring *ring, const struct slot_format *format, uint64_t ticket,
+                                           uint64_t value)
 {
 	const struct weiri_ring_shape shape = ring->shape;
 	uint64_t next = next_of(shape, ticket);
@@ -443,14 +449,14 @@ static WEIRI_ALWAYS_INLINE int enqueue_at(weir_ring *ring, const struct slot_for
 
 	if (WEIRI_UNLIKELY(seen.state != free_in(shape, ticket)) ||
 	    WEIRI_UNLIKELY(!format->fill(ring, index_of(shape, ticket), &seen, value)))
-		return 0;
+		return false;
 	WEIR_ASSERT_INSTANT(weiri_ring_assert_laps(ring));
 	leave(&ring->tail_hint, next);
-	return 1;
+	return true;
 }
 
-static WEIRI_ALWAYS_INLINE int dequeue_at(weir_ring *ring, const struct slot_format *format, uint64_t ticket,
-                                          weiri_ring_before *before, uint64_t *value)
+static WEIRI_ALWAYS_INLINE bool dequeue_at(weir_ring *ring, const struct slot_format *format, uint64_t ticket,
+                                           weiri_ring_before *before, uint64_t *value)
 {
 	const struct weiri_ring_shape shape = ring->shape;
 	uint64_t next = next_of(shape, ticket);
@@ -458,10 +464,10 @@ static WEIRI_ALWAYS_INLINE int dequeue_at(weir_ring *ring, const struct slot_for
 
 	if (WEIRI_UNLIKELY(seen.state != full_in(shape, ticket)) || WEIRI_UNLIKELY(is_preceded(before)) ||
 	    WEIRI_UNLIKELY(!format->drain(ring, index_of(shape, ticket), &seen, value)))
-		return 0;
+		return false;
 	WEIR_ASSERT_INSTANT(weiri_ring_assert_laps(ring));
 	leave(&ring->head_hint, next);
-	return 1;
+	return true;
 }
 
 /* Returns the first ticket that is not done yet. Wait-free: a leap doubles its reach each time. */

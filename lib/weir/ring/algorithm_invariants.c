@@ -28,8 +28,8 @@ static uint64_t done_in(uint64_t state, enum done_by by)
 	return (state + 2 - (uint64_t)by) / 2;
 }
 
-/* Returns 1 if `done` is this slot's share of the first `all` tickets of the ring. */
-static int is_prefix(const weir_ring *ring, size_t index, uint64_t done, uint64_t all)
+/* Returns true if `done` is this slot's share of the first `all` tickets of the ring. */
+static bool is_prefix(const weir_ring *ring, size_t index, uint64_t done, uint64_t all)
 {
 	return done == all / ring->capacity + (index < all % ring->capacity);
 }
@@ -50,12 +50,12 @@ WEIRI_UNSEEN void weiri_ring_assert_laps(const weir_ring *ring)
 	WEIR_ASSERT3(I4, number_of(ring, weiri_peek(&ring->head_hint)) <= out);
 }
 
-WEIRI_UNSEEN int weiri_ring_is_sealed(const weir_ring *ring)
+WEIRI_UNSEEN bool weiri_ring_is_sealed(const weir_ring *ring)
 {
 	const _Atomic(uint64_t) *words = ring->slots;
 	const size_t step = ring->format == WEIR_RING_FORMAT_LTQ16 ? 2 : 1;
 	const uint64_t tomb = ring->format == WEIR_RING_FORMAT_LTQ16 ? STATE_TOMB : ~(UINT64_MAX >> 1);
-	int sealed = 0;
+	bool sealed = false;
 
 	for (size_t i = 0; i < ring->capacity; i++)
 		sealed |= (weiri_peek(&words[step * i]) & tomb) != 0;

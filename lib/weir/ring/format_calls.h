@@ -1,14 +1,15 @@
 /*
  * format_calls.h - the calls of one slot format, made of the walks of algorithm.h.
  *
- * ltq16.c and ltq64.c include it, each once, after they have defined `format` and RING_FORMAT(call),
- * the name of a call. The walks are inlined there, with the format's own looks and changes.
+ * ltq16.c and ltq64.c include it, each once, after they have defined `format` and
+ * RING_FORMAT(call), the name of a call. The walks are inlined there, with the format's own looks
+ * and changes.
  */
 #ifndef RING_FORMAT
 #error "define `format` and RING_FORMAT first"
 #endif
 
-static size_t enqueue(weir_ring *ring, const uint64_t values[], size_t count, int admitted, enum weir_status *status)
+static size_t enqueue(weir_ring *ring, const uint64_t values[], size_t count, bool admitted, enum weir_status *status)
 {
 	if (is_closed(ring) && !admitted) {
 		*status = WEIR_CANCELLED;
@@ -33,12 +34,12 @@ static struct weiri_ring_counts counts(const weir_ring *ring)
 	return walk_counts(ring, &format);
 }
 
-static int has_value(const weir_ring *ring)
+static bool has_value(const weir_ring *ring)
 {
 	return walk_has_value(ring, &format);
 }
 
-static int has_room(const weir_ring *ring)
+static bool has_room(const weir_ring *ring)
 {
 	return walk_has_room(ring, &format);
 }

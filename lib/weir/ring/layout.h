@@ -57,18 +57,18 @@ struct weiri_ring_counts {
 
 /* The operations of a format. A closed ring refuses an enqueue unless it is `admitted`. */
 struct weiri_ring_ops {
-	size_t (*enqueue)(weir_ring *ring, const uint64_t values[], size_t count, int admitted, enum weir_status *status);
+	size_t (*enqueue)(weir_ring *ring, const uint64_t values[], size_t count, bool admitted, enum weir_status *status);
 	/* `before` may be NULL. *status is WEIR_ABORTED if *before is not NULL. */
 	size_t (*dequeue)(weir_ring *ring, uint64_t values[], size_t count, enum weiri_ring_at_end at_end,
 	                  weiri_ring_before *before, enum weir_status *status);
 	/* Each count was correct at some moment of the call, `out` at an earlier one than `in`. */
 	struct weiri_ring_counts (*counts)(const weir_ring *ring);
 	/*
-	 * Returns 1 if at some moment of the call a dequeue would have found a value, or an enqueue a
-	 * free ticket. The answers are as exact as the refusals of those calls.
+	 * Returns true if at some moment of the call a dequeue would have found a value, or an enqueue
+	 * a free ticket. The answers are as exact as the refusals of those calls.
 	 */
-	int (*has_value)(const weir_ring *ring);
-	int (*has_room)(const weir_ring *ring);
+	bool (*has_value)(const weir_ring *ring);
+	bool (*has_room)(const weir_ring *ring);
 };
 
 enum weir_status weiri_ltq16_enqueue(weir_ring *ring, uint64_t value);
@@ -90,8 +90,8 @@ enum weir_status weiri_ltq64_dequeue_one_alone(weir_ring *ring, uint64_t *value)
 extern const struct weiri_ring_ops weiri_ltq16_ops;
 extern const struct weiri_ring_ops weiri_ltq64_ops;
 
-/* Returns 1 if this machine has LTQ16. */
-int weiri_ltq16_available(void);
+/* Returns true if this machine has LTQ16. */
+bool weiri_ltq16_available(void);
 size_t weiri_ltq16_slots_size(size_t capacity);
 
 /*
@@ -103,7 +103,7 @@ void weiri_ltq64_init(weir_ring *ring, void *memory);
 /* algorithm_invariants.c: for assertions. */
 enum { WEIRI_RING_SPARES = 64 }; /* of LTQ64 */
 void weiri_ring_assert_laps(const weir_ring *ring);
-int weiri_ring_is_sealed(const weir_ring *ring); /* 1: a slot is TOMB */
+bool weiri_ring_is_sealed(const weir_ring *ring); /* true: a slot is TOMB */
 void weiri_ring_assert_unchanged(const weir_ring *ring, size_t index, uint64_t state);
 void weiri_ring_assert_at_head(const weir_ring *ring);
 void weiri_ring_assert_own_cell(const weir_ring *ring, uint64_t cell); /* LTQ64: no slot names it */

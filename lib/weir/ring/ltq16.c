@@ -48,14 +48,14 @@ static WEIRI_ALWAYS_INLINE struct look look(const weir_ring *ring, size_t index)
 	return (struct look){state, state, weiri_load_relaxed(&slot->value)};
 }
 
-static WEIRI_ALWAYS_INLINE int fill(weir_ring *ring, size_t index, const struct look *seen, uint64_t value)
+static WEIRI_ALWAYS_INLINE bool fill(weir_ring *ring, size_t index, const struct look *seen, uint64_t value)
 {
 	/* [S; P1 release] pairs with look(): a full barrier. */
 	return __sync_bool_compare_and_swap((whole *)(void *)slot_at(ring, index), join(seen->state, seen->value),
 	                                    join(seen->state + 1, value));
 }
 
-static WEIRI_ALWAYS_INLINE int drain(weir_ring *ring, size_t index, const struct look *seen, uint64_t *value)
+static WEIRI_ALWAYS_INLINE bool drain(weir_ring *ring, size_t index, const struct look *seen, uint64_t *value)
 {
 	uint64_t state = seen->state;
 
@@ -64,9 +64,9 @@ static WEIRI_ALWAYS_INLINE int drain(weir_ring *ring, size_t index, const struct
 	 * because the walk continues.
 	 */
 	if (!weiri_cas_seq_cst(&slot_at(ring, index)->state, &state, state + 1))
-		return 0;
+		return false;
 	*value = seen->value;
-	return 1;
+	return true;
 }
 
 static WEIRI_ALWAYS_INLINE uint64_t take(weir_ring *ring, size_t index, const struct look *seen)
@@ -80,7 +80,7 @@ static WEIRI_ALWAYS_INLINE uint64_t take(weir_ring *ring, size_t index, const st
 	return seen->value;
 }
 
-static WEIRI_ALWAYS_INLINE int bury(weir_ring *ring, size_t index, const struct look *seen)
+static WEIRI_ALWAYS_INLINE bool bury(weir_ring *ring, size_t index, const struct look *seen)
 {
 	uint64_t state = seen->state;
 
@@ -96,9 +96,9 @@ static const struct slot_format format = {look, fill, drain, take, bury};
 #define RING_FORMAT(call) weiri_ltq16_##call
 #include "ring/format_calls.h"
 
-int weiri_ltq16_available(void)
+bool weiri_ltq16_available(void)
 {
-	return 1;
+	return true;
 }
 
 size_t weiri_ltq16_slots_size(size_t capacity)
@@ -145,10 +145,10 @@ static struct weiri_ring_counts counts(const weir_ring *ring)
 	return (struct weiri_ring_counts){0, 0};
 }
 
-static int no(const weir_ring *ring)
+static bool no(const weir_ring *ring)
 {
 	(void)ring;
-	return 0;
+	return false;
 }
 
 const struct weiri_ring_ops weiri_ltq16_ops = {enqueue, dequeue, counts, no, no};

@@ -97,12 +97,12 @@ static void give_back(struct spare *place, int64_t cell)
 	weiri_store_release(&place->cell, cell);
 }
 
-static WEIRI_ALWAYS_INLINE int fill(weir_ring *ring, size_t index, const struct look *seen, uint64_t value)
+static WEIRI_ALWAYS_INLINE bool fill(weir_ring *ring, size_t index, const struct look *seen, uint64_t value)
 {
 	struct spare *place;
 	int64_t cell = borrow(ring, &place);
 	uint64_t word = seen->raw;
-	int filled;
+	bool filled;
 
 	WEIR_ASSERT_INSTANT(weiri_ring_assert_own_cell(ring, (uint64_t)cell));
 	/*
@@ -119,7 +119,7 @@ static WEIRI_ALWAYS_INLINE int fill(weir_ring *ring, size_t index, const struct 
 	return filled;
 }
 
-static WEIRI_ALWAYS_INLINE int drain(weir_ring *ring, size_t index, const struct look *seen, uint64_t *value)
+static WEIRI_ALWAYS_INLINE bool drain(weir_ring *ring, size_t index, const struct look *seen, uint64_t *value)
 {
 	uint64_t cell = cell_of(ring, seen->raw), word = seen->raw;
 	/* [relaxed] P1 through the word; valid if the CAS succeeds (C3). */
@@ -130,9 +130,9 @@ static WEIRI_ALWAYS_INLINE int drain(weir_ring *ring, size_t index, const struct
 	 * because the walk continues.
 	 */
 	if (!weiri_cas_seq_cst(word_at(ring, index), &word, join(ring, seen->state + 1, cell)))
-		return 0;
+		return false;
 	*value = held;
-	return 1;
+	return true;
 }
 
 static WEIRI_ALWAYS_INLINE uint64_t take(weir_ring *ring, size_t index, const struct look *seen)
@@ -147,7 +147,7 @@ static WEIRI_ALWAYS_INLINE uint64_t take(weir_ring *ring, size_t index, const st
 	return held;
 }
 
-static WEIRI_ALWAYS_INLINE int bury(weir_ring *ring, size_t index, const struct look *seen)
+static WEIRI_ALWAYS_INLINE bool bury(weir_ring *ring, size_t index, const struct look *seen)
 {
 	uint64_t word = seen->raw;
 

@@ -81,15 +81,15 @@ static size_t share_of(const weir_multi_queue *queue, uint32_t lane)
 	return queue->capacity / queue->lanes + (lane < queue->capacity % queue->lanes);
 }
 
-static int make_lanes(weir_multi_queue *queue)
+static bool make_lanes(weir_multi_queue *queue)
 {
 	struct weir_priority_queue_options options = {WEIR_PRIORITY_QUEUE_OPTIONS_INIT, .allocator = &queue->allocator};
 
 	for (uint32_t i = 0; i < queue->lanes; i++) {
 		if (weir_priority_queue_create(share_of(queue, i), &options, &queue->lane[i], NULL) != WEIR_OK)
-			return 0;
+			return false;
 	}
-	return 1;
+	return true;
 }
 
 enum weir_status weir_multi_queue_create(size_t capacity, const struct weir_multi_queue_options *options,
@@ -215,8 +215,8 @@ enum weir_status weir_multi_queue_try_enqueue(weir_multi_queue *queue, int64_t k
 static uint32_t better_lane(const weir_multi_queue *queue, uint32_t a, uint32_t b)
 {
 	int64_t key_a, key_b;
-	int has_a = weiri_priority_queue_peek(queue->lane[a], &key_a);
-	int has_b = weiri_priority_queue_peek(queue->lane[b], &key_b);
+	bool has_a = weiri_priority_queue_peek(queue->lane[a], &key_a);
+	bool has_b = weiri_priority_queue_peek(queue->lane[b], &key_b);
 
 	if (has_a && has_b)
 		return key_b < key_a ? b : a;

@@ -209,7 +209,7 @@ static WEIRI_UNSEEN void assert_chain(const weir_priority_queue *queue)
 {
 	const size_t head = index_of(queue, weiri_peek(&queue->head));
 	size_t index = index_of(queue, weiri_peek(&queue->oldest)), count = 0, items = 0;
-	int passed_head = 0, passed_dummy = 0;
+	bool passed_head = false, passed_dummy = false;
 	int64_t last = INT64_MIN;
 
 	while (index != 0 && count++ <= queue->capacity) {
@@ -353,8 +353,8 @@ enum weir_status weir_priority_queue_destroy(weir_priority_queue *queue, weir_er
 
 /* -- the dummy --------------------------------------------------------------------------------- */
 
-/* Returns 1 if head is beyond `position`: the node there may have been handed out again. */
-static int is_passed(const weir_priority_queue *queue, uint64_t position)
+/* Returns true if head is beyond `position`: the node there may have been handed out again. */
+static bool is_passed(const weir_priority_queue *queue, uint64_t position)
 {
 	/*
 	 * [relaxed] P2: if this thread has read a later filler's write to the node, that filler knew
@@ -371,10 +371,10 @@ static int is_passed(const weir_priority_queue *queue, uint64_t position)
 
 /*
  * Walks to the dummy from the node that `word`, read from head or near, names; `most` steps at
- * most. Returns 0 if head has overtaken the walk.
+ * most. Returns false if head has overtaken the walk.
  */
-static WEIRI_ALWAYS_INLINE int walk_from(const weir_priority_queue *queue, uint64_t word, struct dummy *dummy,
-                                         size_t most)
+static WEIRI_ALWAYS_INLINE bool walk_from(const weir_priority_queue *queue, uint64_t word, struct dummy *dummy,
+                                          size_t most)
 {
 	dummy->position = tag_of(queue, word);
 	dummy->index = index_of(queue, word);
@@ -382,9 +382,9 @@ static WEIRI_ALWAYS_INLINE int walk_from(const weir_priority_queue *queue, uint6
 		/* [seq_cst S; P1, P2 acquire] */
 		dummy->link = weiri_load_seq_cst(&node_of(queue, dummy->index)->link);
 		if (is_passed(queue, dummy->position))
-			return 0;
+			return false;
 		if ((dummy->link & TAKEN) == 0 || steps == most)
-			return 1;
+			return true;
 		dummy->index = index_of(queue, dummy->link);
 	}
 }
@@ -440,7 +440,7 @@ static void leave_fronts(weir_priority_queue *queue, size_t index)
 	}
 }
 
-static int is_before(const struct place *a, int64_t key, uint64_t ticket)
+static bool is_before(const struct place *a, int64_t key, uint64_t ticket)
 {
 	return a->index == 0 || a->key < key || (a->key == key && a->ticket < ticket);
 }
@@ -482,9 +482,9 @@ static void walk_towers(weir_priority_queue *queue, int64_t key, struct path *pa
 	path->at[0] = at;
 }
 
-/* Links node `index` into a level behind path->at[level]. Returns 0 if it gives up. */
-static int raise_to(weir_priority_queue *queue, struct path *path, unsigned level, size_t index, uint64_t ticket,
-                    int64_t key)
+/* Links node `index` into a level behind path->at[level]. Returns false if it gives up. */
+static bool raise_to(weir_priority_queue *queue, struct path *path, unsigned level, size_t index, uint64_t ticket,
+                     int64_t key)
 {
 	for (int i = 0; i < RAISE_TRIES; i++) {
 		uint64_t next = path->word[level];
@@ -501,10 +501,10 @@ static int raise_to(weir_priority_queue *queue, struct path *path, unsigned leve
 		/* [P6 release] */
 		if (weiri_cas_release(level_word(queue, level, path->at[level].index), &path->word[level],
 		                      word_of(queue, index, ticket)))
-			return 1;
+			return true;
 		path->word[level] = walk_level(queue, level, key, &path->at[level]);
 	}
-	return 0;
+	return false;
 }
 
 static void raise_tower(weir_priority_queue *queue, struct path *path, size_t index, uint64_t ticket, int64_t key)
@@ -538,7 +538,7 @@ static void pass_by(weir_priority_queue *queue, size_t index)
 }
 
 /* Gets the oldest free node. */
-static enum weir_status claim_node(weir_priority_queue *queue, int admitted, size_t *index, uint64_t *ticket)
+static enum weir_status claim_node(weir_priority_queue *queue, bool admitted, size_t *index, uint64_t *ticket)
 {
 	for (;;) {
 		/* [P4, P5 acquire] */
@@ -648,7 +648,7 @@ static void link_in(weir_priority_queue *queue, size_t index, int64_t key, struc
 	WEIR_ASSERT_INSTANT(assert_chain(queue));
 }
 
-enum weir_status weiri_priority_queue_put(weir_priority_queue *queue, int64_t key, uint64_t value, int admitted)
+enum weir_status weiri_priority_queue_put(weir_priority_queue *queue, int64_t key, uint64_t value, bool admitted)
 {
 	uint64_t ticket;
 	struct path path;
@@ -666,23 +666,23 @@ enum weir_status weiri_priority_queue_put(weir_priority_queue *queue, int64_t ke
 
 enum weir_status weir_priority_queue_try_enqueue(weir_priority_queue *queue, int64_t key, uint64_t value)
 {
-	return queue != NULL ? weiri_priority_queue_put(queue, key, value, 0) : WEIR_INVALID_ARGUMENT;
+	return queue != NULL ? weiri_priority_queue_put(queue, key, value, false) : WEIR_INVALID_ARGUMENT;
 }
 
 /* -- take -------------------------------------------------------------------------------------- */
 
-/* Returns 1 if the queue is closed and no put is under way. */
-static WEIRI_COLD int all_is_linked(weir_priority_queue *queue)
+/* Returns true if the queue is closed and no put is under way. */
+static WEIRI_COLD bool all_is_linked(weir_priority_queue *queue)
 {
 	/* [P5 acquire] */
 	uint64_t oldest = weiri_load_acquire(&queue->oldest);
 	size_t index = index_of(queue, oldest), count = 0;
 
 	if ((oldest & CLOSED) == 0)
-		return 0;
+		return false;
 	/* [P7 acquire] */
 	if (weiri_load_acquire(&queue->ended))
-		return 1;
+		return true;
 	for (; index != 0 && count <= queue->capacity; count++) {
 		/* [relaxed] coherence: a thread that acquires `ended` finds links no older than these. */
 		index = index_of(queue, weiri_load_relaxed(&node_of(queue, index)->link));
@@ -692,27 +692,27 @@ static WEIRI_COLD int all_is_linked(weir_priority_queue *queue)
 	 * put that is under way has a node that is not on the chain.
 	 */
 	if (count != queue->capacity + 1 || weiri_load_relaxed(&queue->oldest) != oldest)
-		return 0;
+		return false;
 	/* [P7 release] */
 	weiri_store_release(&queue->ended, 1u);
-	return 1;
+	return true;
 }
 
-int weiri_priority_queue_is_ended(weir_priority_queue *queue)
+bool weiri_priority_queue_is_ended(weir_priority_queue *queue)
 {
 	/*
 	 * [relaxed] sees a close that came before this call. While the queue is open, the producers'
 	 * cache line is not touched.
 	 */
 	if (WEIRI_LIKELY(!weiri_load_relaxed(&queue->closing)))
-		return 0;
+		return false;
 	return all_is_linked(queue);
 }
 
 /* Returns the node of the first item, or 0; *status then says why there is none. */
 static size_t find_first(weir_priority_queue *queue, struct dummy *dummy, enum weir_status *status)
 {
-	for (int last = 0;; last = 1) {
+	for (bool last = false;; last = true) {
 		size_t first;
 
 		find_dummy(queue, dummy);
@@ -727,9 +727,10 @@ static size_t find_first(weir_priority_queue *queue, struct dummy *dummy, enum w
 
 /*
  * Called between the look at the link that names the first item and a second look at that link, or
- * its change. Returns 1 if *place is as expected. [acquire] the pair is that of the place's owner.
+ * its change. Returns true if *place is as expected. [acquire] the pair is that of the place's
+ * owner.
  */
-static int is_alone(const struct weiri_priority_beside *beside)
+static bool is_alone(const struct weiri_priority_beside *beside)
 {
 	return beside == NULL || weiri_load_acquire(beside->place) == beside->expected;
 }
@@ -778,7 +779,7 @@ enum weir_status weir_priority_queue_try_dequeue(weir_priority_queue *queue, int
 	return weiri_priority_queue_take(queue, NULL, key != NULL ? key : &unasked, value);
 }
 
-int weiri_priority_queue_has_room(const weir_priority_queue *queue)
+bool weiri_priority_queue_has_room(const weir_priority_queue *queue)
 {
 	uint64_t oldest, link;
 
@@ -793,19 +794,19 @@ int weiri_priority_queue_has_room(const weir_priority_queue *queue)
 	return (link & TAKEN) != 0;
 }
 
-int weiri_priority_queue_peek(const weir_priority_queue *queue, int64_t *key)
+bool weiri_priority_queue_peek(const weir_priority_queue *queue, int64_t *key)
 {
 	struct dummy dummy;
 
 	do {
 		find_dummy(queue, &dummy);
 		if (index_of(queue, dummy.link) == 0)
-			return 0;
+			return false;
 		/* [P2 acquire] before the link again. */
 		*key = weiri_load_acquire(&node_of(queue, index_of(queue, dummy.link))->key);
 		/* [relaxed] P2: the link is unchanged, so it was the first item's key. */
 	} while (weiri_load_relaxed(&node_of(queue, dummy.index)->link) != dummy.link);
-	return 1;
+	return true;
 }
 
 /* -- closing and looking ----------------------------------------------------------------------- */
@@ -848,7 +849,7 @@ void weiri_priority_queue_counts(const weir_priority_queue *queue, uint64_t *in,
 	*in = dummy.position + (size < queue->capacity ? size : queue->capacity);
 }
 
-int weiri_priority_queue_passed(const weir_priority_queue *queue, uint64_t mask, size_t count)
+bool weiri_priority_queue_passed(const weir_priority_queue *queue, uint64_t mask, size_t count)
 {
 	/* [relaxed] a count */
 	return (tag_of(queue, weiri_load_relaxed(&queue->oldest)) & mask) < count;

@@ -8,7 +8,7 @@
 #include <weir/priority_queue.h>
 
 /* As try_enqueue. `admitted`: may enqueue into a closed queue. */
-enum weir_status weiri_priority_queue_put(weir_priority_queue *queue, int64_t key, uint64_t value, int admitted);
+enum weir_status weiri_priority_queue_put(weir_priority_queue *queue, int64_t key, uint64_t value, bool admitted);
 /* Something outside the queue that may have to leave before the queue's first item. */
 struct weiri_priority_beside {
 	const _Atomic(void *) *place;
@@ -23,21 +23,21 @@ struct weiri_priority_beside {
  */
 enum weir_status weiri_priority_queue_take(weir_priority_queue *queue, const struct weiri_priority_beside *beside,
                                            int64_t *key, uint64_t *value);
-/* Returns 1 if at some moment of the call a put would have found room. */
-int weiri_priority_queue_has_room(const weir_priority_queue *queue);
-/* Returns 1 if it is closed and no put is under way; only admitted puts can still come. */
-int weiri_priority_queue_is_ended(weir_priority_queue *queue);
+/* Returns true if at some moment of the call a put would have found room. */
+bool weiri_priority_queue_has_room(const weir_priority_queue *queue);
+/* Returns true if it is closed and no put is under way; only admitted puts can still come. */
+bool weiri_priority_queue_is_ended(weir_priority_queue *queue);
 /*
  * How many items went in (with the puts under way) and came out: the counts of layout.h, modulo
  * 2^39 (modulo more in small queues).
  */
 void weiri_priority_queue_counts(const weir_priority_queue *queue, uint64_t *in, uint64_t *out);
 /*
- * Returns 1 if one of the last `count` items that went in has a number with none of the bits of
+ * Returns true if one of the last `count` items that went in has a number with none of the bits of
  * `mask`, which is one less than a power of two.
  */
-int weiri_priority_queue_passed(const weir_priority_queue *queue, uint64_t mask, size_t count);
-/* Returns 1 if *key was the smallest at some moment of the call, 0 if the queue was empty. */
-int weiri_priority_queue_peek(const weir_priority_queue *queue, int64_t *key);
+bool weiri_priority_queue_passed(const weir_priority_queue *queue, uint64_t mask, size_t count);
+/* Returns true if *key was the smallest at some moment of the call, 0 if the queue was empty. */
+bool weiri_priority_queue_peek(const weir_priority_queue *queue, int64_t *key);
 
 #endif

@@ -26,7 +26,7 @@ static enum weir_status read_options(size_t capacity, const struct weir_ring_opt
 	if (status != WEIR_OK)
 		return status;
 	if (given->format > WEIR_RING_FORMAT_LTQ64)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "ring: %d is no format", (int)given->format);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "ring: %d is not a format", (int)given->format);
 	if (given->format == WEIR_RING_FORMAT_LTQ16 && !weiri_ltq16_available())
 		return weiri_fail(error, WEIR_UNIMPLEMENTED, "ring: this machine has no lock-free 16-byte CAS");
 	if (given->format == WEIR_RING_FORMAT_BEST)
@@ -149,7 +149,7 @@ enum weir_status weir_ring_try_enqueue_many(weir_ring *ring, const uint64_t valu
 
 	if (ring == NULL || done == NULL || (values == NULL && count != 0))
 		return WEIR_INVALID_ARGUMENT;
-	*done = weiri_ring_enqueue(ring, values, count, 0, &status);
+	*done = weiri_ring_enqueue(ring, values, count, false, &status);
 	return *done != 0 || count == 0 ? WEIR_OK : status;
 }
 
@@ -163,7 +163,7 @@ enum weir_status weir_ring_try_dequeue_many(weir_ring *ring, uint64_t values[], 
 	return *done != 0 || count == 0 ? WEIR_OK : status;
 }
 
-size_t weiri_ring_enqueue(weir_ring *ring, const uint64_t values[], size_t count, int admitted,
+size_t weiri_ring_enqueue(weir_ring *ring, const uint64_t values[], size_t count, bool admitted,
                           enum weir_status *status)
 {
 	return weiri_ring_ops_of(ring)->enqueue(ring, values, count, admitted, status);

@@ -33,7 +33,7 @@ static WEIRI_ALWAYS_INLINE enum weir_status weiri_ring_dequeue_one(weir_ring *ri
  * As weir_ring_try_enqueue_many. `admitted`: the enqueue was admitted before the close, so it may
  * enqueue into a closed ring that is not sealed.
  */
-size_t weiri_ring_enqueue(weir_ring *ring, const uint64_t values[], size_t count, int admitted,
+size_t weiri_ring_enqueue(weir_ring *ring, const uint64_t values[], size_t count, bool admitted,
                           enum weir_status *status);
 /*
  * As weir_ring_try_dequeue_many. `at_end` says what to do with a closed ring that is empty. *status
@@ -43,11 +43,11 @@ size_t weiri_ring_enqueue(weir_ring *ring, const uint64_t values[], size_t count
 size_t weiri_ring_dequeue(weir_ring *ring, uint64_t values[], size_t count, enum weiri_ring_at_end at_end,
                           weiri_ring_before *before, enum weir_status *status);
 /*
- * Returns 1 if one of the last `count` values that went in has a ticket with none of the bits of
+ * Returns true if one of the last `count` values that went in has a ticket with none of the bits of
  * `mask`, which is one less than a power of two. The caller has enqueued these values. If other
  * producers enqueue too, a ticket may be missed or found twice.
  */
-static inline int weiri_ring_passed(const weir_ring *ring, uint64_t mask, size_t count)
+static inline bool weiri_ring_passed(const weir_ring *ring, uint64_t mask, size_t count)
 {
 	return (weiri_load_relaxed(&ring->tail_hint) & mask) < count; /* [relaxed] a hint */
 }

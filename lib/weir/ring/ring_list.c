@@ -110,8 +110,8 @@ static struct weiri_ring_segment *successor(struct weiri_ring_segment *segment)
 	return weiri_load_acquire(&segment->next);
 }
 
-/* Returns 1 if it linked `next` behind `segment`, 0 if another segment was linked there. */
-static int link_behind(struct weiri_ring_segment *segment, struct weiri_ring_segment *next)
+/* Returns true if it linked `next` behind `segment`, 0 if another segment was linked there. */
+static bool link_behind(struct weiri_ring_segment *segment, struct weiri_ring_segment *next)
 {
 	struct weiri_ring_segment *expected = NULL;
 
@@ -120,11 +120,11 @@ static int link_behind(struct weiri_ring_segment *segment, struct weiri_ring_seg
 }
 
 /*
- * Moves `end` from `segment` to `next`, unless another thread has done it. Returns 1 if this call
- * did it.
+ * Moves `end` from `segment` to `next`, unless another thread has done it. Returns true if this
+ * call did it.
  */
-static int move(_Atomic(struct weiri_ring_segment *) *end, struct weiri_ring_segment *segment,
-                struct weiri_ring_segment *next)
+static bool move(_Atomic(struct weiri_ring_segment *) *end, struct weiri_ring_segment *segment,
+                 struct weiri_ring_segment *next)
 {
 	return weiri_cas_seq_cst(end, &segment, next); /* [S, P1] */
 }
@@ -136,7 +136,7 @@ static WEIRI_UNSEEN void assert_segments(const weir_ring_list *list)
 {
 	struct weiri_ring_segment *segment = weiri_peek(&list->head), *next;
 	const struct weiri_ring_segment *tail = weiri_peek(&list->tail);
-	int met_tail = 0;
+	bool met_tail = false;
 
 	for (; segment != NULL && segment != END; segment = next) {
 		next = weiri_peek(&segment->next);
@@ -431,10 +431,10 @@ bool weir_ring_list_closed(const weir_ring_list *list)
 	struct weiri_record *record = weiri_record_get();
 	struct weiri_ring_segment *segment;
 	uint64_t outer;
-	int closed;
+	bool closed;
 
 	if (list == NULL || record == NULL)
-		return 0;
+		return false;
 	outer = weiri_section_enter(record);
 	weiri_section_read(record, &list->tail, &segment); /* [S, P1] */
 	closed = successor(segment) == END;

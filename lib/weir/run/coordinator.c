@@ -121,7 +121,7 @@ static uintptr_t load_outcome(const weir_coordinator *coordinator)
 	return weiri_load_acquire(&coordinator->outcome);
 }
 
-static int is_clean(const weir_coordinator *coordinator, const weir_error *cause)
+static bool is_clean(const weir_coordinator *coordinator, const weir_error *cause)
 {
 	return cause == NULL || cause->code == WEIR_OK ||
 	       ((unsigned)cause->code < 64 && (coordinator->clean_codes >> (unsigned)cause->code & 1u) != 0);
@@ -153,7 +153,7 @@ static enum weir_status decide_stop(weir_coordinator *coordinator, const weir_er
 
 /* ---- the crowd ---- */
 
-static int everyone_left(uint32_t crowd)
+static bool everyone_left(uint32_t crowd)
 {
 	return crowd < ONE;
 }
@@ -181,9 +181,9 @@ static void leave_crowd(weir_coordinator *coordinator)
 
 enum awaited { A_STOP, EVERYONE, A_STOP_OR_EVERYONE };
 
-static int has_come(enum awaited awaited, uint32_t crowd)
+static bool has_come(enum awaited awaited, uint32_t crowd)
 {
-	int stop = (crowd & STOP) != 0;
+	bool stop = (crowd & STOP) != 0;
 
 	switch (awaited) {
 	case A_STOP: return stop;
@@ -193,21 +193,21 @@ static int has_come(enum awaited awaited, uint32_t crowd)
 	return stop || everyone_left(crowd);
 }
 
-/* Returns 1 if what is awaited has happened; 0: the deadline passed first. */
-static int await(weir_coordinator *coordinator, enum awaited awaited, uint64_t deadline_ns)
+/* Returns true if what is awaited has happened; 0: the deadline passed first. */
+static bool await(weir_coordinator *coordinator, enum awaited awaited, uint64_t deadline_ns)
 {
 	/*
 	 * The clock decides, not the result of the last wait, because threads that come and go change
 	 * the word all the time.
 	 */
-	for (int in_time = deadline_ns != 0;; in_time = weir_now_ns() < deadline_ns) {
+	for (bool in_time = deadline_ns != 0;; in_time = weir_now_ns() < deadline_ns) {
 		/* [P2 P3 acquire] pairs with leave_crowd() and spread_stop(). */
 		uint32_t crowd = weiri_load_acquire(&coordinator->crowd);
 
 		if (has_come(awaited, crowd))
-			return 1;
+			return true;
 		if (!in_time)
-			return 0;
+			return false;
 		/* [relaxed] the CAS only sets WAITERS; the word itself is read again after the wait. */
 		if ((crowd & WAITERS) == 0 && !weiri_cas_relaxed(&coordinator->crowd, &crowd, crowd | WAITERS))
 			continue;
@@ -375,7 +375,7 @@ static enum weir_status start(weir_coordinator *coordinator, const char *name, c
 {
 	weir_coordinator_member *member;
 	enum weir_status status;
-	int started;
+	bool started;
 
 	if (coordinator == NULL || job->fn == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_coordinator_start: coordinator or fn is NULL");
@@ -414,7 +414,7 @@ enum weir_status weir_coordinator_start_thread(weir_coordinator *coordinator, co
 enum weir_status weir_coordinator_start_loop(weir_coordinator *coordinator, const char *name, uint64_t interval_ns,
                                              weir_coordinator_fn *fn, void *context, weir_error *error)
 {
-	const weir_coordinator_member job = {.fn = fn, .context = context, .interval_ns = interval_ns, .loops = 1};
+	const weir_coordinator_member job = {.fn = fn, .context = context, .interval_ns = interval_ns, .loops = true};
 
 	return start(coordinator, name, &job, error);
 }
@@ -515,7 +515,7 @@ enum weir_status weir_coordinator_join(weir_coordinator *coordinator, uint64_t d
 {
 	enum weir_status status = check_join(coordinator, flags, error);
 	uintptr_t outcome;
-	int all_ended;
+	bool all_ended;
 
 	if (status != WEIR_OK)
 		return status;

@@ -17,6 +17,7 @@
 #ifndef WEIRI_COUNTDOWN_H
 #define WEIRI_COUNTDOWN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/assert.h"
@@ -39,8 +40,10 @@ static inline void weiri_countdown_join(struct weiri_countdown *countdown)
 	(void)weiri_fetch_add_relaxed(&countdown->left, 1);
 }
 
-/* Arrives for `parties` parties (>= 1). Returns 1 if this call makes the count zero, else 0. */
-static inline int weiri_countdown_arrive_many(struct weiri_countdown *countdown, uint32_t parties)
+/*
+ * Arrives for `parties` parties (>= 1). Returns true if this call makes the count zero, else false.
+ */
+static inline bool weiri_countdown_arrive_many(struct weiri_countdown *countdown, uint32_t parties)
 {
 	/*
 	 * [P1 acq_rel] releases the caller's writes; the last arrival acquires the writes of all
@@ -52,8 +55,8 @@ static inline int weiri_countdown_arrive_many(struct weiri_countdown *countdown,
 	return before == parties;
 }
 
-/* Arrives for one party. Returns as weiri_countdown_arrive_many(). */
-static inline int weiri_countdown_arrive(struct weiri_countdown *countdown)
+/* Arrives for one party. Returns what weiri_countdown_arrive_many() returns. */
+static inline bool weiri_countdown_arrive(struct weiri_countdown *countdown)
 {
 	return weiri_countdown_arrive_many(countdown, 1);
 }
@@ -80,8 +83,8 @@ static inline void weiri_latch_init(struct weiri_latch *latch)
 	weiri_store_relaxed(&latch->state, WEIRI_LATCH_OPEN);
 }
 
-/* Returns 1 to the first caller, which must then set the latch; 0 to all other callers. */
-static inline int weiri_latch_claim(struct weiri_latch *latch)
+/* Returns true to the first caller, which must then set the latch; 0 to all other callers. */
+static inline bool weiri_latch_claim(struct weiri_latch *latch)
 {
 	uint32_t open = WEIRI_LATCH_OPEN;
 
@@ -96,7 +99,7 @@ static inline void weiri_latch_set(struct weiri_latch *latch)
 	weiri_store_release(&latch->state, WEIRI_LATCH_SET);
 }
 
-static inline int weiri_latch_is_set(const struct weiri_latch *latch)
+static inline bool weiri_latch_is_set(const struct weiri_latch *latch)
 {
 	/* [P2 acquire] pairs with weiri_latch_set(). */
 	return weiri_load_acquire(&latch->state) == WEIRI_LATCH_SET;

@@ -3,10 +3,10 @@
  *
  * Algorithm. A section is a binary semaphore (Dijkstra, 1965): a word, the right to be inside
  * (queue/right.h), and a list of waiters. A thread enters by taking the right, and leaves by giving
- * it back. Both go straight to the word; a leave then looks whether a thread or an operation waits.
- * The waiting itself is that of queues: the right is the store of a queue. The operations of the
- * queue provide deadlines, tokens, asynchronous waiting, arrival order, and the waiters in a dump.
- * This file ensures that the right always returns, and that no thread waits for itself.
+ * it back. Both go straight to the word; a leave then checks whether a thread or an operation
+ * waits. The waiting itself is that of queues: the right is the store of a queue. The operations of
+ * the queue provide deadlines, tokens, asynchronous waiting, arrival order, and the waiters in a
+ * dump. This file ensures that the right always returns, and that no thread waits for itself.
  *
  * Source. Mutexes on futexes work in the same way (Franke, Russell and Kirkwood, OLS 2002): by a
  * word that is taken by CAS, and a list of the threads that did not get it.
@@ -89,7 +89,7 @@ void weiri_inside_end(const struct weiri_inside *inside)
 	innermost = inside->outer;
 }
 
-static int is_inside(const weir_critical_section *section)
+static bool is_inside(const weir_critical_section *section)
 {
 	const struct weiri_inside *at = innermost;
 
@@ -118,8 +118,8 @@ static enum weir_status fail_to_enter(const weir_critical_section *section, enum
 	}
 }
 
-/* Returns 1 if a newcomer must go behind operations that already wait. */
-static int others_first(const weir_critical_section *section)
+/* Returns true if a newcomer must go behind operations that already wait. */
+static bool others_first(const weir_critical_section *section)
 {
 	return (section->flags & WEIR_CRITICAL_SECTION_FAIR) != 0 && weiri_list_occupied(&section->queue->consumers.list);
 }

@@ -87,18 +87,18 @@ static struct weiri_deque_array *create_array(const weir_allocator *allocator, s
 	return array;
 }
 
-int weiri_deque_init(struct weiri_deque *deque, size_t capacity, const weir_allocator *allocator)
+bool weiri_deque_init(struct weiri_deque *deque, size_t capacity, const weir_allocator *allocator)
 {
 	struct weiri_deque_array *array = create_array(allocator, capacity);
 
 	if (array == NULL)
-		return 0;
+		return false;
 	deque->allocator = allocator;
 	/* [relaxed] not shared yet; published together with the deque. */
 	weiri_store_relaxed(&deque->top, 0);
 	weiri_store_relaxed(&deque->bottom, 0);
 	weiri_store_relaxed(&deque->array, array);
-	return 1;
+	return true;
 }
 
 void weiri_deque_fini(struct weiri_deque *deque)
@@ -134,7 +134,7 @@ static WEIRI_COLD struct weiri_deque_array *grow(struct weiri_deque *deque, stru
 	return array;
 }
 
-int weiri_deque_push(struct weiri_deque *deque, void *item)
+bool weiri_deque_push(struct weiri_deque *deque, void *item)
 {
 	/* [relaxed] only the owner writes bottom and array. */
 	int64_t bottom = weiri_load_relaxed(&deque->bottom);
@@ -146,14 +146,14 @@ int weiri_deque_push(struct weiri_deque *deque, void *item)
 	if (WEIRI_UNLIKELY((size_t)(bottom - top) == array->capacity)) {
 		array = grow(deque, array, top, bottom);
 		if (array == NULL)
-			return 0;
+			return false;
 	}
 	WEIR_ASSERT2(I3, (uint64_t)(bottom - top) < array->capacity);
 	/* [relaxed] published by bottom. */
 	weiri_store_relaxed(slot_of(array, bottom), item);
 	/* [P1 release] pairs with the load of bottom in steal(). */
 	weiri_store_release(&deque->bottom, bottom + 1);
-	return 1;
+	return true;
 }
 
 void *weiri_deque_take(struct weiri_deque *deque)

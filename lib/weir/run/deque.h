@@ -21,6 +21,7 @@
 #ifndef WEIRI_DEQUE_H
 #define WEIRI_DEQUE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <weir/alloc.h>
@@ -44,18 +45,18 @@ enum weiri_steal {
 };
 
 /*
- * capacity is a power of two. The deque keeps the address of the allocator. Returns 0 if there is
- * no memory.
+ * capacity is a power of two. The deque keeps the address of the allocator. Returns false if there
+ * is no memory.
  */
-int weiri_deque_init(struct weiri_deque *deque, size_t capacity, const weir_allocator *allocator);
+bool weiri_deque_init(struct weiri_deque *deque, size_t capacity, const weir_allocator *allocator);
 /* No other thread may use the deque. It does not free the items that are left inside. */
 void weiri_deque_fini(struct weiri_deque *deque);
 
 /*
- * item is not NULL. Returns 0 and changes nothing if the deque is full and there is no memory for a
- * larger array.
+ * item is not NULL. Returns false and changes nothing if the deque is full and there is no memory
+ * for a larger array.
  */
-int weiri_deque_push(struct weiri_deque *deque, void *item);
+bool weiri_deque_push(struct weiri_deque *deque, void *item);
 /* Takes the item that was pushed last. Returns NULL if there is none. */
 void *weiri_deque_take(struct weiri_deque *deque);
 /* Steals the oldest item into *item, which changes only if the result is WEIRI_STEAL_TAKEN. */

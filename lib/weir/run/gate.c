@@ -26,20 +26,20 @@ static void drained(struct weiri_gate *gate)
 	weiri_park_wake(&gate->drained, INT_MAX);
 }
 
-int weiri_gate_enter(struct weiri_gate *gate)
+bool weiri_gate_enter(struct weiri_gate *gate)
 {
 	/* [relaxed] only the CAS decides. */
 	uint32_t word = weiri_load_relaxed(&gate->word);
 
 	do {
 		if (word & CLOSED)
-			return 0;
+			return false;
 		/*
 		 * [relaxed] a user that enters receives no data. What it does inside precedes its leave
 		 * (P1), and the owner waits only for that.
 		 */
 	} while (!weiri_cas_relaxed(&gate->word, &word, word + ONE_INSIDE));
-	return 1;
+	return true;
 }
 
 void weiri_gate_leave(struct weiri_gate *gate)
@@ -52,7 +52,7 @@ void weiri_gate_leave(struct weiri_gate *gate)
 		drained(gate);
 }
 
-int weiri_gate_close(struct weiri_gate *gate)
+bool weiri_gate_close(struct weiri_gate *gate)
 {
 	/* [P1 acq_rel] as in leave: closing an empty gate drains it. */
 	uint32_t before = weiri_fetch_or_acq_rel(&gate->word, CLOSED);

@@ -25,6 +25,7 @@
 #ifndef WEIRI_GATE_H
 #define WEIRI_GATE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/compiler.h"
@@ -36,14 +37,15 @@ struct weiri_gate {
 };
 
 WEIRI_SHARED void weiri_gate_init(struct weiri_gate *gate);
-/* Returns 1 if the caller is inside; 0: the gate is closed. */
-WEIRI_SHARED int weiri_gate_enter(struct weiri_gate *gate);
+/* Returns true if the caller is inside; 0: the gate is closed. */
+WEIRI_SHARED bool weiri_gate_enter(struct weiri_gate *gate);
 /* Does not access the gate once wait() may have returned. */
 WEIRI_SHARED void weiri_gate_leave(struct weiri_gate *gate);
 /*
- * Idempotent. Returns 1 for the first call. Does not access the gate once wait() may have returned.
+ * Idempotent. Returns true for the first call. Does not access the gate once wait() may have
+ * returned.
  */
-WEIRI_SHARED int weiri_gate_close(struct weiri_gate *gate);
+WEIRI_SHARED bool weiri_gate_close(struct weiri_gate *gate);
 /* Waits until the gate is empty. The caller has closed it before. */
 WEIRI_SHARED void weiri_gate_wait(struct weiri_gate *gate);
 

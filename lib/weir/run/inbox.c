@@ -69,7 +69,7 @@ static void push_chain(struct weiri_inbox *inbox, weir_task *first, weir_task *l
  * Returns one task of the chain. The other tasks go into rings if there is room now, else back onto
  * the chain.
  */
-static WEIRI_COLD weir_task *take_chain(struct weiri_inbox *inbox, int *moved)
+static WEIRI_COLD weir_task *take_chain(struct weiri_inbox *inbox, bool *moved)
 {
 	/*
 	 * [P2 acquire] pairs with push_chain(), for all tasks of the chain: each CAS continued the
@@ -82,13 +82,13 @@ static WEIRI_COLD weir_task *take_chain(struct weiri_inbox *inbox, int *moved)
 		weir_task *next = rest->next;
 
 		weiri_inbox_put(inbox, rest);
-		*moved = 1;
+		*moved = true;
 		rest = next;
 	}
 	return task;
 }
 
-int weiri_inbox_init(struct weiri_inbox *inbox, const weir_allocator *allocator)
+bool weiri_inbox_init(struct weiri_inbox *inbox, const weir_allocator *allocator)
 {
 	inbox->allocator = allocator;
 	/* [relaxed] not shared yet. */
@@ -135,7 +135,7 @@ static unsigned count_rings(struct weiri_inbox *inbox)
 	return count;
 }
 
-weir_task *weiri_inbox_take(struct weiri_inbox *inbox, unsigned turn, int *moved)
+weir_task *weiri_inbox_take(struct weiri_inbox *inbox, unsigned turn, bool *moved)
 {
 	unsigned rings = count_rings(inbox);
 	unsigned first = turn % rings;

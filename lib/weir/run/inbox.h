@@ -39,8 +39,8 @@ struct weiri_inbox {
 	const weir_allocator *allocator; /* constant */
 };
 
-/* The inbox keeps the address of the allocator. Returns 0 if there is no memory. */
-int weiri_inbox_init(struct weiri_inbox *inbox, const weir_allocator *allocator);
+/* The inbox keeps the address of the allocator. Returns false if there is no memory. */
+bool weiri_inbox_init(struct weiri_inbox *inbox, const weir_allocator *allocator);
 /* The inbox must be empty, and no other thread may use it. */
 void weiri_inbox_fini(struct weiri_inbox *inbox);
 
@@ -53,6 +53,6 @@ void weiri_inbox_put(struct weiri_inbox *inbox, weir_task *task);
  * becomes 1 if the call put tasks again; the caller must then announce them like new tasks.
  * Otherwise *moved does not change.
  */
-weir_task *weiri_inbox_take(struct weiri_inbox *inbox, unsigned turn, int *moved);
+weir_task *weiri_inbox_take(struct weiri_inbox *inbox, unsigned turn, bool *moved);
 
 #endif

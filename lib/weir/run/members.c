@@ -37,8 +37,8 @@ static uint32_t with_state(uint32_t word, uint32_t state)
 	return (word & ~(uint32_t)STATE_MASK) | state;
 }
 
-/* Returns 1 if this call moved the member from `from` to `to`. */
-static int step(weir_coordinator_member *member, uint32_t from, uint32_t to)
+/* Returns true if this call moved the member from `from` to `to`. */
+static bool step(weir_coordinator_member *member, uint32_t from, uint32_t to)
 {
 	/*
 	 * [P3 acquire] pairs with the previous step, even if this one fails: the ending thread passes
@@ -185,17 +185,17 @@ void weiri_member_leave(weir_coordinator_member *member)
 	set_state(member, FREE);
 }
 
-int weiri_member_start(weir_coordinator_member *member, void *(*main)(void *member))
+bool weiri_member_start(weir_coordinator_member *member, void *(*main)(void *member))
 {
 	set_state(member, STARTING);
 	if (pthread_create(&member->thread, NULL, main, member) != 0) {
 		set_state(member, FREE);
-		return 0;
+		return false;
 	}
 	/* Either step makes the id readable for join_ended (P3). */
 	if (!step(member, STARTING, RUNNING))
 		set_state(member, ENDED);
-	return 1;
+	return true;
 }
 
 void weiri_member_end(weir_coordinator_member *member)
@@ -217,15 +217,15 @@ void weiri_members_join_ended(struct weiri_members *members)
 	}
 }
 
-/* Returns 1 if the member has not ended and `name` is its name. */
-static int read_name(const weir_coordinator_member *member, char name[WEIRI_MEMBER_NAME_SIZE])
+/* Returns true if the member has not ended and `name` is its name. */
+static bool read_name(const weir_coordinator_member *member, char name[WEIRI_MEMBER_NAME_SIZE])
 {
 	/* [P4 acquire] pairs with the step after BUSY: the name is written. */
 	uint32_t word = weiri_load_acquire(&member->state);
 	uint32_t state = word & STATE_MASK;
 
 	if (state != FOREIGN && state != STARTING && state != RUNNING)
-		return 0;
+		return false;
 	weiri_member_name(member, name);
 	/* [relaxed] P4: if a word were from a later claim, this load would see that claim. */
 	return (weiri_load_relaxed(&member->state) & ~(uint32_t)STATE_MASK) == (word & ~(uint32_t)STATE_MASK);

@@ -48,7 +48,7 @@ struct weir_coordinator_member {
 	weir_coordinator_fn *fn;
 	void *context;
 	uint64_t interval_ns;
-	int loops;
+	bool loops;
 	pthread_t thread; /* only the starter uses it until RUNNING or ENDED */
 };
 
@@ -68,10 +68,10 @@ void weiri_member_enter(weir_coordinator_member *member);
 /* FOREIGN -> FREE. */
 void weiri_member_leave(weir_coordinator_member *member);
 /*
- * Starts main(member) on a new thread: BUSY -> RUNNING or later. Returns 0 if the system gives no
- * thread: BUSY -> FREE.
+ * Starts main(member) on a new thread: BUSY -> RUNNING or later. Returns false if the system gives
+ * no thread: BUSY -> FREE.
  */
-int weiri_member_start(weir_coordinator_member *member, void *(*main)(void *member));
+bool weiri_member_start(weir_coordinator_member *member, void *(*main)(void *member));
 /*
  * A started thread calls it as its last action but one: RUNNING -> ENDED, or STARTING ->
  * ENDED_EARLY.

@@ -63,17 +63,17 @@ static void release_workers(weir_pool *pool, size_t with_deques)
 	              _Alignof(struct weiri_worker));
 }
 
-/* Returns 0 if there is no memory. */
-static int create_workers(weir_pool *pool)
+/* Returns false if there is no memory. */
+static bool create_workers(weir_pool *pool)
 {
 	size_t count = pool->thread_count;
 
 	if (count == 0)
-		return 1;
+		return true;
 	pool->workers =
 		weiri_allocate_zeroed(&pool->allocator, count * sizeof(*pool->workers), _Alignof(struct weiri_worker));
 	if (pool->workers == NULL)
-		return 0;
+		return false;
 	for (size_t i = 0; i < count; i++) {
 		struct weiri_worker *worker = &pool->workers[i];
 
@@ -81,10 +81,10 @@ static int create_workers(weir_pool *pool)
 		worker->index = i;
 		if (!weiri_deque_init(&worker->deque, FIRST_DEQUE_CAPACITY, &pool->allocator)) {
 			release_workers(pool, i);
-			return 0;
+			return false;
 		}
 	}
-	return 1;
+	return true;
 }
 
 /* Creates the pool without its threads. Returns NULL if there is no memory. */

@@ -14,6 +14,7 @@
 #ifndef WEIRI_PUBLISHED_H
 #define WEIRI_PUBLISHED_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/atomic.h"
@@ -49,11 +50,11 @@ static inline struct weiri_published *weiri_published_first(const struct weiri_p
 
 /*
  * Pushes `item` if `first` is still the newest item. The caller has examined the list from `first`
- * on and found no reason against the push. Returns 1, or 0 if another item was pushed meanwhile or
- * the list is sealed.
+ * on and found no reason against the push. Returns true, or false if another item was pushed
+ * meanwhile or the list is sealed.
  */
-static inline int weiri_published_push_after(struct weiri_published_list *list, struct weiri_published *item,
-                                             struct weiri_published *first)
+static inline bool weiri_published_push_after(struct weiri_published_list *list, struct weiri_published *item,
+                                              struct weiri_published *first)
 {
 	uintptr_t expected = (uintptr_t)first;
 
@@ -65,7 +66,7 @@ static inline int weiri_published_push_after(struct weiri_published_list *list, 
 	return weiri_cas_release(&list->front, &expected, (uintptr_t)item);
 }
 
-static inline int weiri_published_sealed(const struct weiri_published_list *list)
+static inline bool weiri_published_sealed(const struct weiri_published_list *list)
 {
 	/* [relaxed] a hint for the message; the push itself decides. */
 	return (weiri_load_relaxed(&list->front) & WEIRI_PUBLISHED_SEALED) != 0;

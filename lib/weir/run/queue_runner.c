@@ -83,7 +83,7 @@ struct weir_queue_runner {
 
 /* ---- the thread ---- */
 
-static int means_end_of_input(const weir_queue_runner *runner, enum weir_status status)
+static bool means_end_of_input(const weir_queue_runner *runner, enum weir_status status)
 {
 	return (unsigned)status < 64 && (runner->end_codes >> (unsigned)status & 1u) != 0;
 }
@@ -196,7 +196,7 @@ static void end_thread(void *argument)
 	leave_run(runner);
 }
 
-static int may_go(weir_queue_runner *runner)
+static bool may_go(weir_queue_runner *runner)
 {
 	(void)weiri_park_wait(&runner->go, HOLD, WEIR_NO_DEADLINE);
 	/*
@@ -258,8 +258,8 @@ static void await_cancel(weir_queue_runner *runner)
 
 /* ---- the run ---- */
 
-/* Returns 1 if no thread is left; 0: the deadline passed first. */
-static int await_end(weir_queue_runner *runner, uint64_t deadline_ns)
+/* Returns true if no thread is left; 0: the deadline passed first. */
+static bool await_end(weir_queue_runner *runner, uint64_t deadline_ns)
 {
 	enum weiri_park_result result = WEIRI_PARK_WOKEN;
 
@@ -268,9 +268,9 @@ static int await_end(weir_queue_runner *runner, uint64_t deadline_ns)
 		uint32_t running = weiri_load_acquire(&runner->running);
 
 		if (running == 0)
-			return 1;
+			return true;
 		if (result == WEIRI_PARK_TIMEOUT)
-			return 0;
+			return false;
 		result = weiri_park_wait(&runner->running, running, deadline_ns);
 	}
 }

@@ -27,7 +27,7 @@ void weiri_signal_raise(struct weiri_signal *signal)
 		weiri_park_wake(&signal->word, INT_MAX);
 }
 
-int weiri_signal_wait(struct weiri_signal *signal, uint32_t seen, uint64_t deadline_ns)
+bool weiri_signal_wait(struct weiri_signal *signal, uint32_t seen, uint64_t deadline_ns)
 {
 	uint32_t word = seen;
 

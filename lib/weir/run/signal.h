@@ -17,6 +17,7 @@
 #ifndef WEIRI_SIGNAL_H
 #define WEIRI_SIGNAL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/compiler.h"
@@ -39,9 +40,9 @@ WEIRI_SHARED uint32_t weiri_signal_now(struct weiri_signal *signal);
  */
 WEIRI_SHARED void weiri_signal_raise(struct weiri_signal *signal);
 /*
- * Returns 1 once the signal was raised after `seen` was read, 0 if deadline_ns (absolute) passed
+ * Returns true once the signal was raised after `seen` was read, 0 if deadline_ns (absolute) passed
  * first.
  */
-WEIRI_SHARED int weiri_signal_wait(struct weiri_signal *signal, uint32_t seen, uint64_t deadline_ns);
+WEIRI_SHARED bool weiri_signal_wait(struct weiri_signal *signal, uint32_t seen, uint64_t deadline_ns);
 
 #endif

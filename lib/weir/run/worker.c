@@ -98,13 +98,13 @@ static uint32_t next_random(uint32_t *state)
 	return x;
 }
 
-static weir_task *steal_from(struct weiri_worker *victim, int *contended)
+static weir_task *steal_from(struct weiri_worker *victim, bool *contended)
 {
 	void *item;
 
 	switch (weiri_deque_steal(&victim->deque, &item)) {
 	case WEIRI_STEAL_TAKEN: return item;
-	case WEIRI_STEAL_LOST: *contended = 1; return NULL;
+	case WEIRI_STEAL_LOST: *contended = true; return NULL;
 	case WEIRI_STEAL_EMPTY: break;
 	}
 	return NULL;
@@ -113,12 +113,12 @@ static weir_task *steal_from(struct weiri_worker *victim, int *contended)
 static weir_task *steal(weir_pool *pool, uint32_t *random)
 {
 	size_t count = pool->thread_count;
-	int contended = count != 0;
+	bool contended = count != 0;
 
 	while (contended) {
 		size_t first = next_random(random) % count;
 
-		contended = 0;
+		contended = false;
 		for (size_t i = 0; i < count; i++) {
 			size_t index = first + i < count ? first + i : first + i - count;
 			weir_task *task = steal_from(&pool->workers[index], &contended);
@@ -133,7 +133,7 @@ static weir_task *steal(weir_pool *pool, uint32_t *random)
 /* Looks into the inbox and every deque, including the caller's own. */
 static weir_task *look_everywhere(weir_pool *pool, uint32_t *random)
 {
-	int moved = 0;
+	bool moved = false;
 	weir_task *task = weiri_inbox_take(&pool->inbox, next_random(random), &moved);
 
 	if (WEIRI_UNLIKELY(moved))
@@ -144,7 +144,7 @@ static weir_task *look_everywhere(weir_pool *pool, uint32_t *random)
 /* Returns the task that this worker should run for the sake of fairness, or NULL. */
 static WEIRI_COLD weir_task *take_turn(struct weiri_worker *worker)
 {
-	int contended;
+	bool contended;
 
 	if ((worker->ticks / TURN) % 2 == 0)
 		return look_everywhere(worker->pool, &worker->random);
@@ -167,11 +167,11 @@ weir_task *weiri_pool_next_task(weir_pool *pool, struct weiri_worker *worker)
 	return task != NULL ? task : look_everywhere(pool, worker != NULL ? &worker->random : &helper_random);
 }
 
-static int search_is_on(weir_pool *pool)
+static bool search_is_on(weir_pool *pool)
 {
 	/* [relaxed] orders nothing; F1 keeps it after the caller's earlier accesses. */
 	if (weiri_load_relaxed(&pool->searching) == 0)
-		return 0;
+		return false;
 	/*
 	 * [relaxed] a stale time wakes at most one worker too many; a newer time belongs to a newer
 	 * search.
@@ -209,23 +209,23 @@ static void end_search(weir_pool *pool)
 }
 
 /*
- * Returns 1 if there may be a task for another worker. A task of the inbox is moved to the deque of
- * this worker, from which other workers can steal it.
+ * Returns true if there may be a task for another worker. A task of the inbox is moved to the deque
+ * of this worker, from which other workers can steal it.
  */
-static int offer_another_task(struct weiri_worker *worker)
+static bool offer_another_task(struct weiri_worker *worker)
 {
 	weir_pool *pool = worker->pool;
-	int moved = 0;
+	bool moved = false;
 	weir_task *task = weiri_inbox_take(&pool->inbox, next_random(&worker->random), &moved);
 
 	if (task != NULL) {
 		if (!weiri_deque_push(&worker->deque, task))
 			weiri_inbox_put(&pool->inbox, task);
-		return 1;
+		return true;
 	}
 	for (size_t i = 0; i < pool->thread_count; i++) {
 		if (weiri_deque_size_approx(&pool->workers[i].deque) != 0)
-			return 1;
+			return true;
 	}
 	return moved;
 }
@@ -264,7 +264,7 @@ static weir_task *search(struct weiri_worker *worker)
 	return task;
 }
 
-static int stopping(weir_pool *pool)
+static bool stopping(weir_pool *pool)
 {
 	/*
 	 * [relaxed] after the heavy fence F2. If the look that follows overlooks a task,
@@ -287,7 +287,7 @@ static enum outcome sleep_until_task(struct weiri_worker *worker, weir_task **ta
 	 * F1 in announce().
 	 */
 	struct weiri_eventcount_key key = weiri_eventcount_prepare(&pool->idle);
-	int ending = stopping(pool);
+	bool ending = stopping(pool);
 
 	*task = look_everywhere(pool, &worker->random);
 	if (*task == NULL && !ending) {

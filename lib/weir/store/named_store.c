@@ -9,9 +9,9 @@
  *   holds       one of the list, until no section can see the node; and one of the object, until it
  *               is destroyed. The drop of the last one frees the memory
  *
- * There are two counts because either end may come first. The end of the object must not wait for a
- * collection. The memory must: a walk that began before a removal may still compare names and read
- * `references`.
+ * There are two counts because the object and the memory are freed at different times. The object
+ * must not wait for a collection. The memory must wait for one: a walk that began before a removal
+ * may still compare names and read `references`.
  *
  * Invariants
  *   N1  references never rises from 0: a look-up that finds 0 has found a resource that was removed
@@ -21,10 +21,10 @@
  * Pairs
  *   P1  of hash_list.h: the fields, the object
  *   P2  release(references) -> destroy: what the holders did with the object
- *   P3  drop(holds) -> free: the other end has finished with the memory
+ *   P3  drop(holds) -> free: the holder of the other hold has finished with the memory
  * Linearization: the points of the list. A look-up that finds references = 0 reports that the name
  * is not there, since it was removed during the call.
- * Progress: lock-free. A create-or-get tries again only when the resource that was in its way has
+ * Progress: lock-free. A find-or-create tries again only when the resource that was in its way has
  * been removed.
  * Checked: tests/test_named_store.c, stress/model/check_named_store.c, weir-stress "named_store",
  * "named_store_stopped", "history_store".
@@ -189,8 +189,8 @@ static void resource_discard(weir_resource *resource)
 	weiri_release(&allocator, resource, resource->memory_size, alignof(struct weir_resource));
 }
 
-/* Takes a reference. Returns 0 if there was none left: the object is destroyed (N1). */
-static int try_retain(weir_resource *resource)
+/* Takes a reference. Returns false if there was none left: the object is destroyed (N1). */
+static bool try_retain(weir_resource *resource)
 {
 	return weiri_references_try_take(&resource->references);
 }
@@ -288,7 +288,7 @@ enum weir_status weir_store_destroy(weir_store *store, weir_error *error)
 
 /* -- names ------------------------------------------------------------------------------------- */
 
-/* The checks with which every call that takes a name begins. */
+/* Every call that takes a name begins with these checks. */
 static enum weir_status check_call(const weir_store *store, const char *name, struct weiri_record **record,
                                    weir_error *error)
 {
@@ -352,12 +352,12 @@ static weir_resource *put(weir_store *store, struct weiri_record *record, weir_r
 	return there;
 }
 
-/* Returns 1 if this call removed the name. */
-static int take_away(weir_store *store, struct weiri_record *record, weir_resource *resource)
+/* Returns true if this call removed the name. */
+static bool take_away(weir_store *store, struct weiri_record *record, weir_resource *resource)
 {
 	const struct key key = key_of_resource(resource);
 	struct weiri_scope scope = weiri_scope_enter(record);
-	int mine = weiri_hash_list_remove(&scope, &store->list, &resource->node, key.hash, &key);
+	bool mine = weiri_hash_list_remove(&scope, &store->list, &resource->node, key.hash, &key);
 
 	weiri_scope_leave(&scope);
 	if (mine) {
@@ -400,7 +400,7 @@ enum weir_status weir_store_find(weir_store *store, const char *container, const
 	key_of(&key, container, name);
 	resource = look_up(store, record, &key);
 	if (resource == NULL)
-		return fail_key(store, WEIR_NOT_FOUND, &key, "is not there", error);
+		return fail_key(store, WEIR_NOT_FOUND, &key, "does not exist", error);
 	return give(store, resource, type, out, error);
 }
 
@@ -418,12 +418,12 @@ enum weir_status weir_store_add(weir_store *store, const char *container, const 
 	key_of(&key, container, name);
 	resource = resource_create(store, &key, type, object);
 	if (resource == NULL)
-		return fail_key(store, WEIR_RESOURCE_EXHAUSTED, &key, "has no memory", error);
+		return fail_key(store, WEIR_RESOURCE_EXHAUSTED, &key, "cannot be added: no memory", error);
 	there = put(store, record, resource);
 	if (there != NULL) {
 		weir_resource_release(there);
 		resource_discard(resource);
-		return fail_key(store, WEIR_ALREADY_EXISTS, &key, "exists", error);
+		return fail_key(store, WEIR_ALREADY_EXISTS, &key, "already exists", error);
 	}
 	if (out != NULL)
 		*out = resource;
@@ -432,7 +432,7 @@ enum weir_status weir_store_add(weir_store *store, const char *container, const 
 	return WEIR_OK;
 }
 
-/* -- create or get ----------------------------------------------------------------------------- */
+/* -- find or create ---------------------------------------------------------------------------- */
 
 static enum weir_status give_if_compatible(const weir_store *store, weir_resource *resource,
                                            const struct weir_resource_type *type, const struct weir_store_maker *maker,
@@ -463,7 +463,7 @@ static enum weir_status make(const weir_store *store, const struct key *key, con
 		return WEIR_OK;
 	if (type->destroy != NULL)
 		type->destroy(object);
-	return fail_key(store, WEIR_RESOURCE_EXHAUSTED, key, "has no memory", error);
+	return fail_key(store, WEIR_RESOURCE_EXHAUSTED, key, "cannot be added: no memory", error);
 }
 
 enum weir_status weir_store_find_or_create(weir_store *store, const char *container, const char *name,
@@ -508,7 +508,7 @@ enum weir_status weir_store_remove(weir_store *store, const char *container, con
 	enum weir_status status = check_call(store, name, &record, error);
 	weir_resource *resource;
 	struct key key;
-	int mine;
+	bool mine;
 
 	if (status != WEIR_OK)
 		return status;
@@ -517,7 +517,7 @@ enum weir_status weir_store_remove(weir_store *store, const char *container, con
 	mine = resource != NULL && take_away(store, record, resource);
 	weir_resource_release(resource);
 	/* If this call did not remove the name, another call removed it meanwhile. */
-	return mine ? WEIR_OK : fail_key(store, WEIR_NOT_FOUND, &key, "is not there", error);
+	return mine ? WEIR_OK : fail_key(store, WEIR_NOT_FOUND, &key, "does not exist", error);
 }
 
 enum weir_status weir_store_next(weir_store *store, const weir_resource *after, weir_resource **out)

@@ -180,7 +180,7 @@ static void run_if_armed(weir_cancel_hook *hook, uint32_t state)
 }
 
 /* Runs the hooks of waits on this thread, and users' hooks if `users_too`. The token has fired. */
-static void run_hooks(weir_cancel *token, int users_too)
+static void run_hooks(weir_cancel *token, bool users_too)
 {
 	weir_cancel_hook *hook;
 
@@ -198,7 +198,7 @@ static void run_hooks(weir_cancel *token, int users_too)
 
 void weiri_cancel_help(weir_cancel *token)
 {
-	run_hooks(token, 0);
+	run_hooks(token, false);
 }
 
 /* -- firing ------------------------------------------------------------------------------------ */
@@ -223,16 +223,16 @@ static uint32_t leave_cause(weir_cancel *token, const weir_error *cause)
 bool weir_cancel_fire(weir_cancel *token, const weir_error *cause)
 {
 	uint32_t open = 0;
-	int first = 0;
+	bool first = false;
 
 	if (token == NULL)
-		return 0;
+		return false;
 	if (!weir_cancel_fired(token)) {
 		/* [S, P1 release] */
 		first = weiri_cas_seq_cst(&token->word, &open, leave_cause(token, cause));
 	}
 	WEIR_ASSERT_LOOK(assert_fired(token));
-	run_hooks(token, 1);
+	run_hooks(token, true);
 	return first;
 }
 
@@ -337,7 +337,7 @@ bool weir_cancel_off(weir_cancel_hook *hook)
 	uint32_t state;
 
 	if (hook == NULL)
-		return 1;
+		return true;
 	token = hook->token;
 	state = weiri_load_relaxed(&hook->state); /* [relaxed] the CAS decides */
 	/*

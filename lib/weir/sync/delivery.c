@@ -35,7 +35,7 @@ static void tell_at_the_end(void *outer)
 	if (weiri_record_mine != NULL)
 		weiri_section_leave(weiri_record_mine, 0); /* D4: an allocator may have ended the thread in one */
 	weiri_deliver_rest();
-	weiri_deliveries_mine.under_way = 0;
+	weiri_deliveries_mine.under_way = false;
 	abandon_visits();
 }
 
@@ -68,16 +68,16 @@ static void tell_all(void)
 
 void weiri_deliver_rest(void)
 {
-	int outer = weiri_deliveries_mine.under_way;
+	bool outer = weiri_deliveries_mine.under_way;
 
-	weiri_deliveries_mine.under_way = 1;
+	weiri_deliveries_mine.under_way = true;
 	pthread_cleanup_push(tell_at_the_end, weiri_deliveries_mine.visits);
 	tell_all();
 	pthread_cleanup_pop(0);
 	weiri_deliveries_mine.under_way = outer;
 }
 
-int weiri_deliver(struct weiri_delivery *delivery, weiri_tell_fn *tell)
+bool weiri_deliver(struct weiri_delivery *delivery, weiri_tell_fn *tell)
 {
 	struct weiri_deliveries *mine = &weiri_deliveries_mine;
 
@@ -90,7 +90,7 @@ int weiri_deliver(struct weiri_delivery *delivery, weiri_tell_fn *tell)
 		mine->last->next = delivery;
 	mine->last = delivery;
 	if (mine->under_way)
-		return 0;
+		return false;
 	weiri_deliver_rest();
-	return 1;
+	return true;
 }

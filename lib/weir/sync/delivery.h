@@ -17,7 +17,8 @@
  *   D3  while a list is not empty, its thread is working it off and has not returned from the
  *       outermost call. So no completion stays behind
  *   D4  a completion goes onto the list outside of sections, and runs outside of sections
- * Order: the operations that end on one thread while a completion runs are delivered in the order in
+ * Order: the operations that end on one thread while a completion runs are delivered in the order
+ * in
  *   which they ended.
  * Progress: no thread waits here. A thread that stalls inside a completion delays the completions
  *   that are due on it. Their operations ended in calls that this completion, or an earlier one in
@@ -26,11 +27,13 @@
  * A wait inside a completion: headers forbid it, but programs do it. Before a call of Weir puts the
  *   thread to sleep for an operation, it delivers what is due on the thread, since the call may
  *   wait for just that. Other waits do not know of the list.
- * The end of a thread inside a completion (pthread_exit, pthread_cancel): a cleanup handler delivers
+ * The end of a thread inside a completion (pthread_exit, pthread_cancel): a cleanup handler
+ * delivers
  *   the rest of the thread's list first, and then does what the calls under way still had to do for
  *   other operations (visits). The operation whose completion ended the thread keeps its memory.
  *   longjmp and exceptions out of a completion are not allowed (docs/embedding.md).
- * Fork inside a completion: the child has the list and the stack of the forking thread, and delivers
+ * Fork inside a completion: the child has the list and the stack of the forking thread, and
+ * delivers
  *   what is due in its copy, as the parent does. The lists of other threads belong to threads that
  *   the child does not have.
  * Signal handlers never complete an operation.
@@ -55,6 +58,7 @@
 #ifndef WEIRI_SYNC_DELIVERY_H
 #define WEIRI_SYNC_DELIVERY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/compiler.h"
@@ -91,18 +95,18 @@ struct weiri_visit {
 struct weiri_deliveries {
 	struct weiri_delivery *first, *last; /* due; last: while there is a first */
 	struct weiri_visit *visits;
-	int under_way; /* a completion runs, or completions are held back */
-	int has_lost;  /* the thread ends, and some visits are gone: what they had claimed stays claimed */
+	bool under_way; /* a completion runs, or completions are held back */
+	bool has_lost;  /* the thread ends, and some visits are gone: what they had claimed stays claimed */
 };
 
 WEIRI_SHARED extern WEIRI_TLS struct weiri_deliveries weiri_deliveries_mine;
 
 /*
- * Called outside of sections. Returns 1 if tell() has run, and so has all that became due
- * meanwhile; the operation may then be gone. Returns 0 if a completion runs on this thread, or
+ * Called outside of sections. Returns true if tell() has run, and so has all that became due
+ * meanwhile; the operation may then be gone. Returns false if a completion runs on this thread, or
  * completions are held back: tell() runs after that.
  */
-int weiri_deliver(struct weiri_delivery *delivery, weiri_tell_fn *tell);
+bool weiri_deliver(struct weiri_delivery *delivery, weiri_tell_fn *tell);
 
 WEIRI_SHARED WEIRI_COLD void weiri_deliver_rest(void);
 
@@ -120,16 +124,16 @@ static inline void weiri_deliver_due(void)
  * is called with the value that this call returned. No user code runs, and the thread does not
  * sleep, between the two calls.
  */
-static inline int weiri_deliver_hold(void)
+static inline bool weiri_deliver_hold(void)
 {
-	int outer = weiri_deliveries_mine.under_way;
+	bool outer = weiri_deliveries_mine.under_way;
 
-	weiri_deliveries_mine.under_way = 1;
+	weiri_deliveries_mine.under_way = true;
 	return outer;
 }
 
 /* Ends the holding back; the outermost one delivers what is due. Called outside of sections. */
-static inline void weiri_deliver_held(int outer)
+static inline void weiri_deliver_held(bool outer)
 {
 	weiri_deliveries_mine.under_way = outer;
 	if (!outer)
@@ -156,11 +160,11 @@ static inline void weiri_visits_cut(struct weiri_visit *outer)
 	if (mine->visits == NULL || mine->visits == outer)
 		return;
 	mine->visits = outer;
-	mine->has_lost = 1;
+	mine->has_lost = true;
 }
 
-/* Returns 1 if a completion destroyed the object. */
-static inline int weiri_visit_is_over(const struct weiri_visit *visit)
+/* Returns true if a completion destroyed the object. */
+static inline bool weiri_visit_is_over(const struct weiri_visit *visit)
 {
 	return visit->object == NULL;
 }
@@ -170,8 +174,8 @@ static inline void weiri_visit_end(const struct weiri_visit *visit)
 	weiri_deliveries_mine.visits = visit->outer;
 }
 
-/* Returns 1 if a call of this thread visits the object. */
-static inline int weiri_visits_any(const void *object)
+/* Returns true if a call of this thread visits the object. */
+static inline bool weiri_visits_any(const void *object)
 {
 	const struct weiri_visit *visit = weiri_deliveries_mine.visits;
 

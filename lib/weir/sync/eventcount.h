@@ -41,7 +41,7 @@ struct weiri_eventcount {
 
 struct weiri_eventcount_key {
 	uint32_t epoch;
-	int blind; /* the heavy fence failed: a notifier may miss this waiter, so it must not sleep long */
+	bool blind; /* the heavy fence failed: a notifier may miss this waiter, so it must not sleep long */
 };
 
 void weiri_eventcount_init(struct weiri_eventcount *event);

@@ -94,7 +94,7 @@ static struct weiri_hash_node *start_of(struct weiri_hash_list *list, size_t buc
 struct target {
 	uint64_t order;
 	const void *key; /* NULL: a mark; no two marks have the same order */
-	int beyond;      /* 1: not this node but the first item after it */
+	bool beyond;     /* true: not this node but the first item after it */
 };
 
 /*
@@ -113,7 +113,7 @@ static int compare(const struct weiri_hash_list *list, const struct target *targ
 	return target->key != NULL ? list->compare(target->key, node) : 0;
 }
 
-static int walk_ends_at(const struct weiri_hash_list *list, const struct target *target, struct weiri_hash_node *node)
+static bool walk_ends_at(const struct weiri_hash_list *list, const struct target *target, struct weiri_hash_node *node)
 {
 	int side = compare(list, target, node);
 
@@ -137,7 +137,7 @@ static WEIRI_UNSEEN void assert_sorted(const struct weiri_hash_list *list)
 		WEIR_ASSERT3(H1, node->order < next->order || (node->order == next->order && (node->order & ITEM) != 0));
 }
 
-static WEIRI_UNSEEN int is_linked(const struct weiri_hash_list *list, const struct weiri_hash_node *node)
+static WEIRI_UNSEEN bool is_linked(const struct weiri_hash_list *list, const struct weiri_hash_node *node)
 {
 	const struct weiri_hash_node *other = &list->first;
 
@@ -246,7 +246,7 @@ static struct weiri_hash_node *insert(struct weiri_scope *scope, const struct we
 static WEIRI_COLD void make_mark(struct weiri_scope *scope, struct weiri_hash_list *list, size_t bucket)
 {
 	_Atomic(struct weiri_hash_node *) *place = place_of(list, bucket);
-	const struct target target = {reversed(bucket), NULL, 0};
+	const struct target target = {reversed(bucket), NULL, false};
 	/*
 	 * Another thread may have inserted the mark by now. A walk that started at that mark would
 	 * begin behind it, would not find it, and would insert a second one. So this walk starts at the
@@ -341,7 +341,7 @@ void weiri_hash_list_fini(struct weiri_hash_list *list, void (*end)(struct weiri
 struct weiri_hash_node *weiri_hash_list_find(struct weiri_scope *scope, struct weiri_hash_list *list, uint64_t hash,
                                              const void *key)
 {
-	const struct target target = {order_of(hash), key, 0};
+	const struct target target = {order_of(hash), key, false};
 	struct place at = walk(scope, list, start_of(list, bucket_of(list, hash)), &target);
 
 	return found_at(list, &at, &target);
@@ -350,7 +350,7 @@ struct weiri_hash_node *weiri_hash_list_find(struct weiri_scope *scope, struct w
 struct weiri_hash_node *weiri_hash_list_insert(struct weiri_scope *scope, struct weiri_hash_list *list,
                                                struct weiri_hash_node *node, uint64_t hash, const void *key)
 {
-	const struct target target = {order_of(hash), key, 0};
+	const struct target target = {order_of(hash), key, false};
 	size_t bucket = bucket_of(list, hash);
 	struct weiri_hash_node *there;
 
@@ -362,16 +362,16 @@ struct weiri_hash_node *weiri_hash_list_insert(struct weiri_scope *scope, struct
 	return there;
 }
 
-int weiri_hash_list_remove(struct weiri_scope *scope, struct weiri_hash_list *list, struct weiri_hash_node *node,
-                           uint64_t hash, const void *key)
+bool weiri_hash_list_remove(struct weiri_scope *scope, struct weiri_hash_list *list, struct weiri_hash_node *node,
+                            uint64_t hash, const void *key)
 {
-	const struct target target = {order_of(hash), key, 0};
+	const struct target target = {order_of(hash), key, false};
 	/* [relaxed] the CAS decides. */
 	uintptr_t next = weiri_load_relaxed(&node->next);
 
 	do {
 		if ((next & REMOVED) != 0) /* by another call */
-			return 0;
+			return false;
 		/*
 		 * [relaxed] H2. A walk that reads REMOVED learns nothing else from it. The insert of the
 		 * successor published the link (P1), and this CAS continues its release sequence.
@@ -380,13 +380,13 @@ int weiri_hash_list_remove(struct weiri_scope *scope, struct weiri_hash_list *li
 	(void)weiri_fetch_sub_relaxed(&list->count, 1u); /* [relaxed] a count */
 	/* This walk unlinks the node, unless another one has. */
 	(void)walk(scope, list, start_of(list, bucket_of(list, hash)), &target);
-	return 1;
+	return true;
 }
 
 struct weiri_hash_node *weiri_hash_list_after(struct weiri_scope *scope, struct weiri_hash_list *list, uint64_t hash,
                                               const void *key)
 {
-	const struct target target = {key != NULL ? order_of(hash) : 0, key, 1};
+	const struct target target = {key != NULL ? order_of(hash) : 0, key, true};
 	size_t bucket = key != NULL ? bucket_of(list, hash) : 0;
 
 	return node_of(walk(scope, list, start_of(list, bucket), &target).here);

@@ -82,14 +82,14 @@ void weiri_list_append(struct weiri_scope *scope, struct weiri_list *list, struc
 	} while (!weiri_cas_seq_cst(walk(scope, list), &end, (uintptr_t)node));
 }
 
-int weiri_list_remove(struct weiri_scope *scope, struct weiri_list *list, struct weiri_list_node *node)
+bool weiri_list_remove(struct weiri_scope *scope, struct weiri_list *list, struct weiri_list_node *node)
 {
 	/* [relaxed] the CAS decides. */
 	uintptr_t next = weiri_load_relaxed(&node->next);
 
 	do {
 		if ((next & REMOVED) != 0)
-			return 0;
+			return false;
 		/*
 		 * [relaxed, P2] linearization point of the removal. A thread that reads the mark learns
 		 * nothing else from it. The append of the successor published the link, and this CAS
@@ -97,7 +97,7 @@ int weiri_list_remove(struct weiri_scope *scope, struct weiri_list *list, struct
 		 */
 	} while (!weiri_cas_relaxed(&node->next, &next, next | REMOVED));
 	(void)walk(scope, list);
-	return 1;
+	return true;
 }
 
 void weiri_list_sweep(struct weiri_scope *scope, struct weiri_list *list)

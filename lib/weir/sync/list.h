@@ -44,10 +44,10 @@ void weiri_list_node_init(struct weiri_list_node *node, size_t bytes, void (*end
 /* The calls below run in `scope`. */
 void weiri_list_append(struct weiri_scope *scope, struct weiri_list *list, struct weiri_list_node *node);
 /*
- * Returns 1 if this call removed the node, 0 if another call had removed it. Walks may pass the
+ * Returns true if this call removed the node, 0 if another call had removed it. Walks may pass the
  * node until their scopes end.
  */
-int weiri_list_remove(struct weiri_scope *scope, struct weiri_list *list, struct weiri_list_node *node);
+bool weiri_list_remove(struct weiri_scope *scope, struct weiri_list *list, struct weiri_list_node *node);
 /* Unlinks all removed nodes, even if the removing thread has not unlinked its node yet. */
 void weiri_list_sweep(struct weiri_scope *scope, struct weiri_list *list);
 /*
@@ -59,8 +59,8 @@ void weiri_list_sweep(struct weiri_scope *scope, struct weiri_list *list);
 struct weiri_list_node *weiri_list_next(struct weiri_scope *scope, struct weiri_list *list,
                                         const struct weiri_list_node *node);
 
-/* Returns 1 if there may be a node. Needs no section. */
-static inline int weiri_list_occupied(const struct weiri_list *list)
+/* Returns true if there may be a node. Needs no section. */
+static inline bool weiri_list_occupied(const struct weiri_list *list)
 {
 	/* [relaxed] not followed; the caller's light fence keeps it after the caller's change. */
 	return weiri_load_relaxed(&list->first) != 0;

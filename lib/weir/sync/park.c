@@ -13,26 +13,26 @@
 #include "base/compiler.h"
 #include "base/futex.h"
 
-static int changed(_Atomic(uint32_t) *word, uint32_t expected)
+static bool changed(_Atomic(uint32_t) *word, uint32_t expected)
 {
 	/* [P1 acquire] pairs with the release by which the caller's partner changed the word. */
 	return weiri_load_acquire(word) != expected;
 }
 
-static int changed_while_spinning(_Atomic(uint32_t) *word, uint32_t expected)
+static bool changed_while_spinning(_Atomic(uint32_t) *word, uint32_t expected)
 {
 	for (int i = 0; i < WEIRI_PARK_SPINS; i++) {
 		if (changed(word, expected))
-			return 1;
+			return true;
 		weiri_pause();
 	}
-	return 0;
+	return false;
 }
 
 static WEIRI_COLD enum weiri_park_result sleep_until_changed(_Atomic(uint32_t) *word, uint32_t expected,
                                                              uint64_t deadline_ns)
 {
-	int in_time = 1;
+	bool in_time = true;
 
 	while (!changed(word, expected)) {
 		if (!in_time)

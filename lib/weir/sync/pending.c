@@ -82,34 +82,36 @@ static WEIRI_UNSEEN void assert_counted(const struct weiri_pending_entry *entry)
 
 /* -- the claim --------------------------------------------------------------------------------- */
 
-/* Returns 1 if the caller now has the claim, 0 if it is complete or its claimer attempts again. */
-int weiri_pending_claim(weir_pending *pending)
+/*
+ * Returns true if the caller now has the claim, 0 if it is complete or its claimer attempts again.
+ */
+bool weiri_pending_claim(weir_pending *pending)
 {
 	/* [relaxed] the CAS counts. */
 	uint32_t state = weiri_load_relaxed(&pending->state);
 
 	for (;;) {
 		if ((state & WEIRI_PENDING_DONE) != 0)
-			return 0;
+			return false;
 		if ((state & WEIRI_PENDING_CLAIMED) == 0) {
 			/* [relaxed] drive(), with which every claim begins, acquires. */
 			if (weiri_cas_relaxed(&pending->state, &state, state | WEIRI_PENDING_CLAIMED))
-				return 1;
+				return true;
 		} else if (weiri_cas_release(&pending->state, &state, state | WEIRI_PENDING_AGAIN)) {
 			/*
 			 * [P1 release] also if AGAIN was set already: the claimer may have made its last
 			 * attempt before our change.
 			 */
-			return 0;
+			return false;
 		}
 	}
 }
 
 /*
- * Leaves CANCEL to the claimer. Returns 1 if the caller wanted the claim and has it now, because
+ * Leaves CANCEL to the claimer. Returns true if the caller wanted the claim and has it now, because
  * there was no claimer.
  */
-static int set_cancel(weir_pending *pending, enum weiri_pending_why why, int want_claim)
+static bool set_cancel(weir_pending *pending, enum weiri_pending_why why, bool want_claim)
 {
 	/* [relaxed] the CAS counts. */
 	uint32_t state = weiri_load_relaxed(&pending->state);
@@ -122,12 +124,12 @@ static int set_cancel(weir_pending *pending, enum weiri_pending_why why, int wan
 		if (weiri_cas_release(&pending->state, &state, want_claim ? next | WEIRI_PENDING_CLAIMED : next))
 			return want_claim && (state & WEIRI_PENDING_CLAIMED) == 0;
 	}
-	return 0;
+	return false;
 }
 
 void weiri_pending_cancel_claimed(weir_pending *pending, enum weiri_pending_why why)
 {
-	(void)set_cancel(pending, why, 0);
+	(void)set_cancel(pending, why, false);
 }
 
 /* With the claim. `why` is what the state said. */
@@ -143,7 +145,7 @@ static enum weir_status describe_cancel(weir_pending *pending, uint32_t why)
 }
 
 /* Called with the claim, which is kept if the result is COMPLETE and given up otherwise. */
-enum weiri_pending_outcome weiri_pending_drive(struct weiri_scope *scope, weir_pending *pending, int *moved)
+enum weiri_pending_outcome weiri_pending_drive(struct weiri_scope *scope, weir_pending *pending, bool *moved)
 {
 	for (;;) {
 		/*
@@ -186,7 +188,7 @@ static void count_all(weir_pending *pending)
 
 		if (!entry->counted)
 			count(entry);
-		entry->counted = 1;
+		entry->counted = true;
 	}
 }
 
@@ -198,7 +200,7 @@ static void uncount_all(weir_pending *pending)
 		WEIR_ASSERT_LOOK(assert_counted(entry));
 		if (entry->counted)
 			(void)weiri_fetch_sub_relaxed(entry->place.waiting, (size_t)1); /* [relaxed] as in count() */
-		entry->counted = 0;
+		entry->counted = false;
 	}
 }
 
@@ -270,12 +272,15 @@ void weiri_pending_set_outcome(weir_pending *pending, enum weir_status status, c
 void weiri_pending_defer(weir_pending *pending)
 {
 	weiri_pending_retain(pending); /* that of weiri_pending_told_later() */
-	pending->is_deferred = 1;
+	pending->is_deferred = true;
 }
 
 void weiri_pending_told_later(weir_pending *pending)
 {
-	/* [P2 release] Waiters of a handle have marked the word before they sleep. A mark carries nothing. */
+	/*
+	 * [P2 release] Waiters of a handle have marked the word before they sleep. A mark carries
+	 * nothing.
+	 */
 	if (pending->has_handle &&
 	    weiri_exchange_release(&pending->finished, (uint32_t)WEIRI_PENDING_FINISHED) != WEIRI_PENDING_UNFINISHED)
 		weiri_futex_wake(&pending->finished, INT32_MAX);
@@ -293,10 +298,10 @@ void weiri_pending_told(weir_pending *pending)
 /* -- serving ----------------------------------------------------------------------------------- */
 
 /*
- * Completes a finished operation or leaves it to the caller. Returns 1 if the walk must end for
+ * Completes a finished operation or leaves it to the caller. Returns true if the walk must end for
  * that.
  */
-static int hand_over(struct weiri_served *served, weir_pending *pending)
+static bool hand_over(struct weiri_served *served, weir_pending *pending)
 {
 	if (pending->entry_count > 1) {
 		pending->next = served->several;
@@ -309,11 +314,11 @@ static int hand_over(struct weiri_served *served, weir_pending *pending)
 	return served->asynchronous != NULL;
 }
 
-int weiri_pending_serve(struct weiri_scope *scope, struct weiri_list *list, struct weiri_served *served)
+bool weiri_pending_serve(struct weiri_scope *scope, struct weiri_list *list, struct weiri_served *served)
 {
 	struct weiri_list_node *node = NULL;
 	enum weiri_pending_outcome outcome = WEIRI_PENDING_COMPLETE;
-	int moved = 0;
+	bool moved = false;
 
 	while (outcome != WEIRI_PENDING_STUCK && (node = weiri_list_next(scope, list, node)) != NULL) {
 		weir_pending *pending = weiri_pending_entry_of(node)->pending;
@@ -326,9 +331,9 @@ int weiri_pending_serve(struct weiri_scope *scope, struct weiri_list *list, stru
 			continue;
 		}
 		weiri_pending_finish(scope, pending);
-		moved = 1;
+		moved = true;
 		if (hand_over(served, pending))
-			return 1;
+			return true;
 	}
 	return moved;
 }
@@ -385,13 +390,13 @@ void weiri_pending_pump(struct weiri_record *record, void *object, weiri_serve_f
 	weiri_visit_end(&visit);
 }
 
-int weiri_pending_others_first(struct weiri_scope *scope, struct weiri_list *list, const weir_pending *own)
+bool weiri_pending_others_first(struct weiri_scope *scope, struct weiri_list *list, const weir_pending *own)
 {
 	struct weiri_list_node *node = NULL;
 	const weir_pending *first = NULL;
 
 	if (!weiri_list_occupied(list))
-		return 0;
+		return false;
 	weiri_list_sweep(scope, list);
 	do {
 		node = weiri_list_next(scope, list, node);
@@ -405,13 +410,13 @@ int weiri_pending_others_first(struct weiri_scope *scope, struct weiri_list *lis
 void weiri_pending_stand(struct weiri_scope *scope, weir_pending *pending, struct weiri_pending_entry *entry)
 {
 	weiri_pending_retain(pending); /* the list's */
-	entry->listed = entry->counted = 1;
+	entry->listed = entry->counted = true;
 	count(entry);
 	weiri_list_append(scope, &entry->place.waiters->list, &entry->node); /* [seq_cst] */
 }
 
-/* Returns 0 if the kind refused the operation, which is then complete. */
-static int join_lists(struct weiri_scope *scope, weir_pending *pending)
+/* Returns false if the kind refused the operation, which is then complete. */
+static bool join_lists(struct weiri_scope *scope, weir_pending *pending)
 {
 	for (size_t i = 0; i < pending->entry_count; i++) {
 		struct weiri_pending_entry *entry = weiri_pending_entry(pending, i);
@@ -419,15 +424,15 @@ static int join_lists(struct weiri_scope *scope, weir_pending *pending)
 		if (pending->kind->join == NULL)
 			weiri_pending_stand(scope, pending, entry);
 		else if (!pending->kind->join(scope, pending, entry))
-			return 0;
+			return false;
 	}
-	return 1;
+	return true;
 }
 
-/* It is on all its lists and will be attempted again. Returns 0 if a change may overlook it. */
-static int post(weir_pending *pending)
+/* It is on all its lists and will be attempted again. Returns false if a change may overlook it. */
+static bool post(weir_pending *pending)
 {
-	int seen = 1;
+	bool seen = true;
 
 	for (size_t i = 0; i < pending->entry_count; i++)
 		seen &= weiri_waiters_post(weiri_pending_entry(pending, i)->place.waiters);
@@ -435,10 +440,10 @@ static int post(weir_pending *pending)
 }
 
 /*
- * The operations ahead go first: the pump after the start serves them. Returns 0 on AGAIN or
+ * The operations ahead go first: the pump after the start serves them. Returns false on AGAIN or
  * CANCEL.
  */
-static int give_up_claim(weir_pending *pending)
+static bool give_up_claim(weir_pending *pending)
 {
 	uint32_t state = WEIRI_PENDING_CLAIMED;
 
@@ -448,7 +453,7 @@ static int give_up_claim(weir_pending *pending)
 
 static enum weiri_pending_outcome wait_on_lists(struct weiri_scope *scope, weir_pending *pending)
 {
-	int moved = 0;
+	bool moved = false;
 
 	pending->began_ns = weir_now_ns();
 	pending->thread = weiri_thread_id();
@@ -464,15 +469,15 @@ static enum weiri_pending_outcome wait_on_lists(struct weiri_scope *scope, weir_
 static enum weiri_pending_outcome attempt_unlisted(struct weiri_scope *scope, weir_pending *pending)
 {
 	const struct weiri_pending_kind *kind = pending->kind;
-	int moved = 0;
+	bool moved = false;
 
 	if (kind->may_barge != NULL && !kind->may_barge(scope, pending))
 		return WEIRI_PENDING_STUCK;
 	return kind->attempt(scope, pending, &moved);
 }
 
-/* Returns 1 if it is complete, and off its lists. */
-static int attempt_or_wait(struct weiri_record *record, weir_pending *pending)
+/* Returns true if it is complete, and off its lists. */
+static bool attempt_or_wait(struct weiri_record *record, weir_pending *pending)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
 	enum weiri_pending_outcome outcome = attempt_unlisted(&scope, pending);
@@ -596,7 +601,7 @@ void weiri_pending_cancel(weir_pending *pending, enum weiri_pending_why why)
 	struct weiri_record *record = weiri_record_get();
 	struct weiri_visit visit;
 	struct weiri_scope scope;
-	int moved = 0;
+	bool moved = false;
 
 	if (record == NULL && pending->is_blocking) {
 		raise_alarm(pending);

@@ -116,7 +116,7 @@ struct weiri_pending_entry {
 	struct weiri_wait_place place;
 	struct weiri_visit visit; /* starter, if there are several entries */
 	/* claim */
-	int listed, counted;
+	bool listed, counted;
 };
 
 /* What differs from one kind of operation to another. */
@@ -126,16 +126,17 @@ struct weiri_pending_kind {
 	 * Called in the scope, with the claim. Sets *moved if it changed an object. Before it returns
 	 * COMPLETE it sets status and error.
 	 */
-	enum weiri_pending_outcome (*attempt)(struct weiri_scope *scope, weir_pending *pending, int *moved);
+	enum weiri_pending_outcome (*attempt)(struct weiri_scope *scope, weir_pending *pending, bool *moved);
 	/*
-	 * Returns 1 if the starter may attempt before the operation stands on a list. NULL: always 1.
+	 * Returns true if the starter may attempt before the operation stands on a list. NULL: always
+	 * true.
 	 */
-	int (*may_barge)(struct weiri_scope *scope, weir_pending *pending);
+	bool (*may_barge)(struct weiri_scope *scope, weir_pending *pending);
 	/*
-	 * Calls weiri_pending_stand() for the entry. Returns 0 if it refuses the operation; status and
-	 * error are then set. NULL: the kind needs that call and no more.
+	 * Calls weiri_pending_stand() for the entry. Returns false if it refuses the operation; status
+	 * and error are then set. NULL: the kind needs that call and no more.
 	 */
-	int (*join)(struct weiri_scope *scope, weir_pending *pending, struct weiri_pending_entry *entry);
+	bool (*join)(struct weiri_scope *scope, weir_pending *pending, struct weiri_pending_entry *entry);
 	/*
 	 * The operation is complete. settle() gives back what it holds; then left() runs for each
 	 * entry.
@@ -154,7 +155,7 @@ struct weiri_pending_kind {
 	/* Releases what the kind has allocated for the operation; may be NULL. */
 	void (*dispose)(weir_pending *pending);
 	/* 1: `tell` runs no user code, so it is called at once, even inside a callback. */
-	int is_quiet;
+	bool is_quiet;
 };
 
 /*
@@ -180,17 +181,17 @@ struct weir_pending {
 	size_t entry_count;
 	size_t size; /* of its block */
 	weir_allocator allocator;
-	int is_blocking; /* its owner waits for it in a call */
-	int has_handle;
-	int in_order;       /* operations that waited before it go first */
+	bool is_blocking; /* its owner waits for it in a call */
+	bool has_handle;
+	bool in_order;      /* operations that waited before it go first */
 	weir_cancel *token; /* of a blocking call, which holds it; or NULL */
-	/* Starter, for dumps: since when it waits (0: not at all), and Linux's number of the thread. */
+	/* Starter, for dumps: when the wait began (0: no wait), and Linux's number of the thread. */
 	uint64_t began_ns;
 	uint32_t thread;
-	int blind; /* starter: the heavy fence failed, so a change may overlook the operation */
+	bool blind; /* starter: the heavy fence failed, so a change may overlook the operation */
 	/* claim */
 	enum weir_status status;
-	int is_deferred;
+	bool is_deferred;
 	weir_pending *next; /* of a complete operation: see weiri_pending_pump() */
 	struct weiri_delivery delivery;
 	weir_error error; /* status != WEIR_OK: why */
@@ -207,8 +208,8 @@ static inline struct weiri_pending_entry *weiri_pending_entry_of(const struct we
 	return (struct weiri_pending_entry *)(void *)((char *)(uintptr_t)node - offsetof(struct weiri_pending_entry, node));
 }
 
-/* [relaxed] a look. Returns 1 if it has completed; only its memory may still be on a list. */
-static inline int weiri_pending_over(const weir_pending *pending)
+/* [relaxed] a look. Returns true if it has completed; only its memory may still be on a list. */
+static inline bool weiri_pending_over(const weir_pending *pending)
 {
 	return (weiri_load_relaxed(&pending->state) & WEIRI_PENDING_DONE) != 0;
 }
@@ -274,10 +275,12 @@ void weiri_pending_told_later(weir_pending *pending);
 
 /* -- steps of serving, which tests take one at a time ------------------------------------------ */
 
-/* Returns 1 if the caller now has the claim, 0 if it is complete or its claimer attempts again. */
-int weiri_pending_claim(weir_pending *pending);
+/*
+ * Returns true if the caller now has the claim, 0 if it is complete or its claimer attempts again.
+ */
+bool weiri_pending_claim(weir_pending *pending);
 /* With the claim: attempts until it is complete (the claim is kept) or waits again (given up). */
-enum weiri_pending_outcome weiri_pending_drive(struct weiri_scope *scope, weir_pending *pending, int *moved);
+enum weiri_pending_outcome weiri_pending_drive(struct weiri_scope *scope, weir_pending *pending, bool *moved);
 /*
  * In the scope, with the claim: takes a complete operation off its lists; gives back what it holds.
  */
@@ -300,10 +303,10 @@ struct weiri_served {
 
 /*
  * In the scope: walks a list in arrival order, claims the operations that wait there and attempts
- * them. Returns 1 if an operation changed an object or completed. The walk stops at an asynchronous
- * operation that it has finished; weiri_served_tell() completes that one.
+ * them. Returns true if an operation changed an object or completed. The walk stops at an
+ * asynchronous operation that it has finished; weiri_served_tell() completes that one.
  */
-int weiri_pending_serve(struct weiri_scope *scope, struct weiri_list *list, struct weiri_served *served);
+bool weiri_pending_serve(struct weiri_scope *scope, struct weiri_list *list, struct weiri_served *served);
 /* Outside of sections: completes the asynchronous operation at which a walk has stopped, if any. */
 void weiri_served_tell(struct weiri_served *served);
 /*
@@ -318,10 +321,10 @@ WEIRI_SHARED void weiri_pending_pump(struct weiri_record *record, void *object, 
  */
 void weiri_pending_pump_all(struct weiri_record *record, weir_pending *pending);
 /*
- * Returns 1 if an operation other than `own` (may be NULL) stands first on the list, bells left
+ * Returns true if an operation other than `own` (may be NULL) stands first on the list, bells left
  * out. If the thread that removed an entry stalled, the entry of an operation that has ended may
  * still be linked; the call unlinks such entries.
  */
-int weiri_pending_others_first(struct weiri_scope *scope, struct weiri_list *list, const weir_pending *own);
+bool weiri_pending_others_first(struct weiri_scope *scope, struct weiri_list *list, const weir_pending *own);
 
 #endif

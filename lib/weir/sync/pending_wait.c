@@ -129,7 +129,7 @@ enum weir_status weiri_pending_run(struct weiri_record *record, weir_pending *pe
 {
 	struct call call = {pending, NULL, weiri_deliveries_mine.visits};
 
-	pending->is_blocking = 1;
+	pending->is_blocking = true;
 	pending->token = cancel;
 	if (deadline_ns == 0) {
 		weiri_pending_try(record, pending);
@@ -146,7 +146,7 @@ enum weir_status weiri_pending_run(struct weiri_record *record, weir_pending *pe
 
 enum { STATE = WEIRI_PENDING_TURN - 1 };
 
-static int has_ended(uint32_t finished)
+static bool has_ended(uint32_t finished)
 {
 	return (finished & STATE) == WEIRI_PENDING_FINISHED;
 }

@@ -17,6 +17,7 @@
 #ifndef WEIRI_SYNC_READER_COUNT_H
 #define WEIRI_SYNC_READER_COUNT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/atomic.h"
@@ -33,7 +34,7 @@ static inline void weiri_reader_end(_Atomic(uint32_t) *readers)
 	(void)weiri_fetch_sub_release(readers, 1u);
 }
 
-static inline int weiri_has_readers(_Atomic(uint32_t) *readers)
+static inline bool weiri_has_readers(_Atomic(uint32_t) *readers)
 {
 	/* [B1 release, B2 acquire] adds 0: unlike a load, this takes a place in the order. */
 	return weiri_fetch_add_acq_rel(readers, 0u) != 0;

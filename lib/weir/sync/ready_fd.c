@@ -23,7 +23,7 @@ void weiri_ready_fd_fini(struct weiri_ready_fd *ready_fd)
  * version never comes back, so a CAS that succeeds reads the store that the load of `seen`
  * acquired.
  */
-static int change(struct weiri_ready_fd *ready_fd, uint64_t seen, uint64_t state)
+static bool change(struct weiri_ready_fd *ready_fd, uint64_t seen, uint64_t state)
 {
 	uint64_t next = ((seen & ~(uint64_t)STATE) + ONE_VERSION) | state;
 

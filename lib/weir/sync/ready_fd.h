@@ -57,8 +57,8 @@ struct weiri_ready_fd {
 	struct weiri_eventfd event; /* constant */
 };
 
-/* Returns 1 if the condition holds at some moment of the call. */
-typedef int weiri_ready_fd_look_fn(void *context);
+/* Returns true if the condition holds at some moment of the call. */
+typedef bool weiri_ready_fd_look_fn(void *context);
 
 /* The descriptor begins DARK. event.fd is -1 if the system has no more descriptors. */
 void weiri_ready_fd_init(struct weiri_ready_fd *ready_fd);

@@ -12,29 +12,30 @@
 #ifndef WEIRI_SYNC_REFERENCES_H
 #define WEIRI_SYNC_REFERENCES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/assert.h"
 #include "base/atomic.h"
 
-/* Takes one more reference. Returns 0 if the count is 0. Lock-free. */
-static inline int weiri_references_try_take(_Atomic(size_t) *references)
+/* Takes one more reference. Returns false if the count is 0. Lock-free. */
+static inline bool weiri_references_try_take(_Atomic(size_t) *references)
 {
 	/* [relaxed] an increment orders nothing: the caller acquired the object by other means. */
 	size_t there = weiri_load_relaxed(references);
 
 	while (there != 0) {
 		if (weiri_cas_relaxed(references, &there, there + 1))
-			return 1;
+			return true;
 	}
-	return 0;
+	return false;
 }
 
 /*
- * Gives one reference back. Returns 1 if it was the last one; the caller then sees what every other
- * holder did before it gave its own back.
+ * Gives one reference back. Returns true if it was the last one; the caller then sees what every
+ * other holder did before it gave its own back.
  */
-static inline int weiri_references_give(_Atomic(size_t) *references)
+static inline bool weiri_references_give(_Atomic(size_t) *references)
 {
 	/* [acq_rel] pairs with itself. */
 	size_t before = weiri_fetch_sub_acq_rel(references, (size_t)1);

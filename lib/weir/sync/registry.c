@@ -76,10 +76,10 @@ struct weiri_registered *weiri_registry_add(struct weiri_record *record, const s
 	return entry;
 }
 
-int weiri_registry_remove(struct weiri_record *record, struct weiri_registered *entry)
+bool weiri_registry_remove(struct weiri_record *record, struct weiri_registered *entry)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
-	int last;
+	bool last;
 
 	weiri_id_set_leave(&scope, &all_objects, &entry->id_entry);
 	last = weiri_references_give(&entry->holds); /* P1, G2: before the scope retires the entry */
@@ -109,7 +109,7 @@ void *weiri_registered_object(const struct weiri_registered *entry)
 	return entry->object;
 }
 
-int weiri_registry_let_go(struct weiri_registered *entry)
+bool weiri_registry_let_go(struct weiri_registered *entry)
 {
 	return weiri_references_give(&entry->holds); /* P1 */
 }

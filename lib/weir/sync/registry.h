@@ -28,10 +28,10 @@ struct weiri_registered_kind {
 WEIRI_SHARED struct weiri_registered *weiri_registry_add(struct weiri_record *record,
                                                          const struct weiri_registered_kind *kind, void *object);
 /*
- * Releases the hold of add(). Returns 1 if the caller is to free the object, 0 if a walk is reading
- * the object and will free it.
+ * Releases the hold of add(). Returns true if the caller is to free the object, 0 if a walk is
+ * reading the object and will free it.
  */
-WEIRI_SHARED int weiri_registry_remove(struct weiri_record *record, struct weiri_registered *entry);
+WEIRI_SHARED bool weiri_registry_remove(struct weiri_record *record, struct weiri_registered *entry);
 
 /* The position of a walk. Zero: before the first object. */
 struct weiri_registry_place {
@@ -46,9 +46,9 @@ struct weiri_registered *weiri_registry_next(struct weiri_scope *scope, struct w
 const struct weiri_registered_kind *weiri_registered_kind(const struct weiri_registered *entry);
 void *weiri_registered_object(const struct weiri_registered *entry);
 /*
- * Releases the hold, in the scope of next(). Returns 1 if the object was destroyed meanwhile; the
- * caller then frees it, outside the scope.
+ * Releases the hold, in the scope of next(). Returns true if the object was destroyed meanwhile;
+ * the caller then frees it, outside the scope.
  */
-int weiri_registry_let_go(struct weiri_registered *entry);
+bool weiri_registry_let_go(struct weiri_registered *entry);
 
 #endif

@@ -19,7 +19,7 @@ static struct request_op *op_of(weir_pending *pending)
 	return (struct request_op *)(void *)pending;
 }
 
-static enum weiri_pending_outcome attempt(struct weiri_scope *scope, weir_pending *pending, int *moved)
+static enum weiri_pending_outcome attempt(struct weiri_scope *scope, weir_pending *pending, bool *moved)
 {
 	struct request_op *op = op_of(pending);
 

@@ -22,8 +22,8 @@ struct weiri_request_kind {
 	enum weir_status (*fail_at_once)(const void *request, weir_error *error);
 	/* Returns what the request does, for messages and dumps. */
 	const char *(*verb)(const void *request);
-	/* Returns 1 if its success lets no other request go on. NULL: it always may. */
-	int (*changes_nothing)(const void *request);
+	/* Returns true if its success lets no other request go on. NULL: it always may. */
+	bool (*changes_nothing)(const void *request);
 	/* Calls the callback of a request that was started. error is NULL if the status is WEIR_OK. */
 	void (*answer)(void *request, enum weir_status status, const weir_error *error);
 };

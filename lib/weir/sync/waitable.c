@@ -70,7 +70,7 @@ void weiri_waitable_serve(struct weiri_record *record, void *object, struct weir
 {
 	struct weiri_waitable *waitable = object;
 	struct weiri_visit visit;
-	int moved = 1;
+	bool moved = true;
 
 	weiri_visit_begin(&visit, waitable, weiri_waitable_serve);
 	/* What one operation did may let an operation go on that was attempted before. */

@@ -1,6 +1,6 @@
 /*
- * waitable.h - an object that changes by atomic attempts, and the operations that wait for it: areas,
- * variables.
+ * waitable.h - an object that changes by atomic attempts, and the operations that wait for it:
+ * areas, variables.
  *
  * All operations stand on one list in arrival order. Each may wait for something different, so a
  * thread that has changed the object attempts all of them (pending.h).
@@ -56,12 +56,12 @@ WEIRI_SHARED weiri_serve_fn weiri_waitable_serve;
 
 /* Returns what an attempt with this status returns; WEIR_WOULD_BLOCK means that it must wait. */
 static inline enum weiri_pending_outcome weiri_waitable_outcome(weir_pending *pending, enum weir_status status,
-                                                                int *moved)
+                                                                bool *moved)
 {
 	if (status == WEIR_WOULD_BLOCK)
 		return WEIRI_PENDING_WAITS;
 	pending->status = status;
-	*moved = 1;
+	*moved = true;
 	return WEIRI_PENDING_COMPLETE;
 }
 

@@ -39,7 +39,7 @@ static void note_fence(struct weiri_waiters *waiters, uint64_t word)
 	}
 }
 
-int weiri_waiters_post(struct weiri_waiters *waiters)
+bool weiri_waiters_post(struct weiri_waiters *waiters)
 {
 	/* [relaxed] the CAS decides. */
 	uint64_t word = weiri_load_relaxed(&waiters->word), next;
@@ -50,29 +50,29 @@ int weiri_waiters_post(struct weiri_waiters *waiters)
 	} while (!weiri_cas_acq_rel(&waiters->word, &word, next));
 	WEIR_ASSERT2(W3, (word & FENCED) == 0 || (word & POSTED) != 0);
 	if ((next & FENCED) != 0)
-		return 1;
+		return true;
 	if (!weiri_fence_heavy()) /* F1 */
-		return 0;
+		return false;
 	note_fence(waiters, next);
-	return 1;
+	return true;
 }
 
-int weiri_waiters_look(struct weiri_waiters *waiters)
+bool weiri_waiters_look(struct weiri_waiters *waiters)
 {
 	uint64_t word;
 
 	if (!weiri_waiters_posted(waiters))
-		return 0;
+		return false;
 	/* [acq_rel: P1, P2] */
 	word = weiri_fetch_add_acq_rel(&waiters->word, LOOK) + LOOK;
 	WEIR_ASSERT2(W3, (word & FENCED) == 0 || (word & POSTED) != 0);
 	if (weiri_list_occupied(&waiters->list))
-		return 1;
+		return true;
 	/*
 	 * [relaxed, W2] carries nothing; the word itself orders a later look of this thread, and any
 	 * post. The CAS fails if there was a post or a look meanwhile.
 	 */
 	if ((word & POSTED) != 0 && word / LOOK >= PATIENCE)
 		(void)weiri_cas_relaxed(&waiters->word, &word, (word + EPOCH) & EPOCHS);
-	return 0;
+	return false;
 }

@@ -69,20 +69,20 @@ struct weiri_waiters {
 /* Not shared yet. */
 void weiri_waiters_init(struct weiri_waiters *waiters);
 /*
- * Called by a waiter that is on the list, before it looks whether it must wait. Returns 0 if the
- * heavy fence failed, so that a notifier may miss the waiter.
+ * Called by a waiter that is on the list, before it checks whether it must wait. Returns false if
+ * the heavy fence failed, so that a notifier may miss the waiter.
  */
-int weiri_waiters_post(struct weiri_waiters *waiters);
+bool weiri_waiters_post(struct weiri_waiters *waiters);
 
-/* Called after a change. Returns 1 if there may be a waiter; weiri_waiters_look() then tells. */
-static inline int weiri_waiters_posted(const struct weiri_waiters *waiters)
+/* Called after a change. Returns true if there may be a waiter; weiri_waiters_look() then tells. */
+static inline bool weiri_waiters_posted(const struct weiri_waiters *waiters)
 {
 	weiri_fence_light(); /* F1 */
 	/* [relaxed] carries nothing; F1 keeps it after the caller's change. */
 	return (weiri_load_relaxed(&waiters->word) & WEIRI_WAITERS_POSTED) != 0;
 }
 
-/* Called after a change. Returns 1 if a waiter was on the list at some moment of the call. */
-int weiri_waiters_look(struct weiri_waiters *waiters);
+/* Called after a change. Returns true if a waiter was on the list at some moment of the call. */
+bool weiri_waiters_look(struct weiri_waiters *waiters);
 
 #endif

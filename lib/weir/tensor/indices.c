@@ -64,17 +64,17 @@ enum weir_status weiri_indices_check(const struct weiri_rows *rows, const weir_t
 	return WEIR_OK;
 }
 
-/* Sets *joined to [indices..., row...]; returns 0 if that has too many dims. */
-static int joined_shape(const struct weiri_rows *rows, const weir_tensor *indices, weir_shape *joined)
+/* Sets *joined to [indices..., row...]; returns false if that has too many dims. */
+static bool joined_shape(const struct weiri_rows *rows, const weir_tensor *indices, weir_shape *joined)
 {
 	uint32_t rank = indices->shape.rank + rows->shape.rank;
 
 	if (rank > WEIR_MAX_RANK)
-		return 0;
+		return false;
 	*joined = indices->shape;
 	joined->rank = rank;
 	memcpy(joined->dims + indices->shape.rank, rows->shape.dims, rows->shape.rank * sizeof(joined->dims[0]));
-	return 1;
+	return true;
 }
 
 static enum weir_status check_updates(const struct weiri_rows *rows, enum weiri_combine how, const weir_tensor *indices,

@@ -90,7 +90,7 @@ static inline size_t weiri_tensor_footprint(const weir_tensor *tensor)
 	return tensor->size;
 }
 
-static inline int weiri_tensor_is_dtype(enum weir_dtype dtype)
+static inline bool weiri_tensor_is_dtype(enum weir_dtype dtype)
 {
 	return weir_dtype_size(dtype) != 0;
 }
@@ -117,8 +117,8 @@ enum weir_status weiri_tensor_create_over(enum weiri_tensor_kind kind, void *dat
 
 /*
  * Sets *sum to the bytes of the strings of all tensors together (0 if the dtype has none) and
- * returns 1; returns 0 on overflow. All tensors have one dtype.
+ * returns true; returns false on overflow. All tensors have one dtype.
  */
-int weiri_strings_of_all(weir_tensor *const tensors[], size_t count, size_t *sum);
+bool weiri_strings_of_all(weir_tensor *const tensors[], size_t count, size_t *sum);
 
 #endif

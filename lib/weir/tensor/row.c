@@ -190,16 +190,16 @@ void weiri_row_combine(enum weiri_combine how, enum weir_dtype dtype, void *to, 
 	}
 }
 
-int weiri_has_integer_zero(enum weir_dtype dtype, const void *data, size_t n)
+bool weiri_has_integer_zero(enum weir_dtype dtype, const void *data, size_t n)
 {
 	static const char zero[sizeof(int64_t)];
 	size_t size = weir_dtype_size(dtype);
 
 	if (dtype == WEIR_F32 || dtype == WEIR_F64)
-		return 0;
+		return false;
 	for (size_t i = 0; i < n; i++) {
 		if (memcmp((const char *)data + i * size, zero, size) == 0)
-			return 1;
+			return true;
 	}
-	return 0;
+	return false;
 }

@@ -25,8 +25,8 @@ enum weiri_combine {
  * does not have it.
  */
 enum weir_status weiri_combine_check(enum weiri_combine how, enum weir_dtype dtype);
-/* Returns 1 if n elements at `data` include an integer 0. */
-int weiri_has_integer_zero(enum weir_dtype dtype, const void *data, size_t n);
+/* Returns true if n elements at `data` include an integer 0. */
+bool weiri_has_integer_zero(enum weir_dtype dtype, const void *data, size_t n);
 /*
  * Combines to[i] with from[i], for i < n. The arrays do not overlap, the operation was checked, and
  * no integer is divided by 0.

@@ -19,7 +19,7 @@ static const struct {
 	[WEIR_F64] = {"f64", 8},   [WEIR_BYTES] = {"bytes", sizeof(weir_bytes)},
 };
 
-static int is_dtype(enum weir_dtype dtype)
+static bool is_dtype(enum weir_dtype dtype)
 {
 	/*
 	 * An enum may hold any number that a caller stored there, and its signedness depends on the
@@ -40,24 +40,24 @@ const char *weir_dtype_name(enum weir_dtype dtype)
 	return is_dtype(dtype) ? dtypes[dtype].name : "unknown";
 }
 
-/* Returns 1 if rank and dims are in range, and then sets *empty to whether a dim is 0. */
-static int is_known(const weir_shape *shape, int *empty)
+/* Returns true if rank and dims are in range, and then sets *empty to whether a dim is 0. */
+static bool is_known(const weir_shape *shape, bool *empty)
 {
-	*empty = 0;
+	*empty = false;
 	if (shape == NULL || shape->rank > WEIR_MAX_RANK)
-		return 0;
+		return false;
 	for (uint32_t i = 0; i < shape->rank; i++) {
 		if (shape->dims[i] < 0)
-			return 0;
+			return false;
 		*empty |= shape->dims[i] == 0;
 	}
-	return 1;
+	return true;
 }
 
 enum weir_status weir_shape_element_count(const weir_shape *shape, int64_t *elements)
 {
 	int64_t product = 1;
-	int empty;
+	bool empty;
 
 	if (elements == NULL || !is_known(shape, &empty))
 		return WEIR_INVALID_ARGUMENT;
@@ -76,7 +76,7 @@ enum weir_status weir_shape_element_count(const weir_shape *shape, int64_t *elem
 	return WEIR_OK;
 }
 
-static int same_rank(const weir_shape *a, const weir_shape *b)
+static bool same_rank(const weir_shape *a, const weir_shape *b)
 {
 	return a != NULL && b != NULL && a->rank == b->rank && a->rank <= WEIR_MAX_RANK;
 }
@@ -84,21 +84,21 @@ static int same_rank(const weir_shape *a, const weir_shape *b)
 bool weir_shape_equal(const weir_shape *a, const weir_shape *b)
 {
 	if (!same_rank(a, b))
-		return 0;
+		return false;
 	for (uint32_t i = 0; i < a->rank; i++)
 		if (a->dims[i] != b->dims[i])
-			return 0;
-	return 1;
+			return false;
+	return true;
 }
 
 bool weir_shape_fits(const weir_shape *partial, const weir_shape *shape)
 {
 	if (!same_rank(partial, shape))
-		return 0;
+		return false;
 	for (uint32_t i = 0; i < shape->rank; i++)
 		if (shape->dims[i] < 0 || (partial->dims[i] >= 0 && partial->dims[i] != shape->dims[i]))
-			return 0;
-	return 1;
+			return false;
+	return true;
 }
 
 _Static_assert(WEIR_MAX_RANK *(sizeof(",9223372036854775807") - 1) + sizeof("[]") <= WEIR_SHAPE_TEXT_SIZE,

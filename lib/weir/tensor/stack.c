@@ -7,38 +7,38 @@
 #include "base/memory.h"
 #include "tensor/object.h"
 
-static int all_alike(weir_tensor *const tensors[], size_t count)
+static bool all_alike(weir_tensor *const tensors[], size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (tensors[i] == NULL || tensors[i]->dtype != tensors[0]->dtype ||
 		    !weir_shape_equal(&tensors[i]->shape, &tensors[0]->shape))
-			return 0;
+			return false;
 	}
-	return 1;
+	return true;
 }
 
-/* Sets *batch to [count, shape...]; returns 0 if there is no such shape. */
-static int batch_shape(const weir_shape *shape, size_t count, weir_shape *batch)
+/* Sets *batch to [count, shape...]; returns false if there is no such shape. */
+static bool batch_shape(const weir_shape *shape, size_t count, weir_shape *batch)
 {
 	batch->dims[0] = (int64_t)count;
 	if (shape->rank == WEIR_MAX_RANK || batch->dims[0] < 0) /* more than INT64_MAX */
-		return 0;
+		return false;
 	batch->rank = shape->rank + 1;
 	for (uint32_t i = 0; i < shape->rank; i++)
 		batch->dims[i + 1] = shape->dims[i];
-	return 1;
+	return true;
 }
 
-int weiri_strings_of_all(weir_tensor *const tensors[], size_t count, size_t *sum)
+bool weiri_strings_of_all(weir_tensor *const tensors[], size_t count, size_t *sum)
 {
 	*sum = 0;
 	for (size_t i = 0; tensors[0]->dtype == WEIR_BYTES && i < count; i++) {
 		size_t strings = tensors[i]->nbytes - (size_t)tensors[i]->elements * sizeof(weir_bytes);
 
 		if (!weiri_add(*sum, strings, sum))
-			return 0;
+			return false;
 	}
-	return 1;
+	return true;
 }
 
 static void copy_elements(weir_tensor *to, weir_tensor *const tensors[], size_t count)

@@ -11,25 +11,25 @@
 #include "tensor/object.h"
 
 /*
- * Sets *batch to [count, the largest of each dim]. Returns 0 if the tensors differ in dtype or
+ * Sets *batch to [count, the largest of each dim]. Returns false if the tensors differ in dtype or
  * rank, or there is no such shape.
  */
-static int padded_shape(weir_tensor *const tensors[], size_t count, weir_shape *batch)
+static bool padded_shape(weir_tensor *const tensors[], size_t count, weir_shape *batch)
 {
 	uint32_t rank = tensors[0] != NULL ? tensors[0]->shape.rank : WEIR_MAX_RANK;
 
 	*batch = (weir_shape){.rank = rank + 1, .dims = {(int64_t)count}};
 	if (rank == WEIR_MAX_RANK || batch->dims[0] < 0) /* more than INT64_MAX */
-		return 0;
+		return false;
 	for (size_t i = 0; i < count; i++) {
 		if (tensors[i] == NULL || tensors[i]->dtype != tensors[0]->dtype || tensors[i]->shape.rank != rank)
-			return 0;
+			return false;
 		for (uint32_t d = 0; d < rank; d++) {
 			if (tensors[i]->shape.dims[d] > batch->dims[d + 1])
 				batch->dims[d + 1] = tensors[i]->shape.dims[d];
 		}
 	}
-	return 1;
+	return true;
 }
 
 /* How one tensor lies in its block; in elements. */

@@ -82,15 +82,15 @@ void weiri_strings_release(struct weiri_strings *strings, const weir_allocator *
 	}
 }
 
-int weiri_strings_measure(const weir_bytes strings[], int64_t count, size_t *total)
+bool weiri_strings_measure(const weir_bytes strings[], int64_t count, size_t *total)
 {
 	size_t sum = 0;
 
 	for (int64_t i = 0; i < count; i++)
 		if ((strings[i].data == NULL && strings[i].size != 0) || !weiri_add(sum, strings[i].size, &sum))
-			return 0;
+			return false;
 	*total = sum;
-	return 1;
+	return true;
 }
 
 char *weiri_strings_copy(weir_bytes to[], const weir_bytes from[], int64_t count, char *room)

@@ -31,10 +31,10 @@ WEIRI_SHARED size_t weiri_strings_allocated(const struct weiri_strings *strings)
 void weiri_strings_release(struct weiri_strings *strings, const weir_allocator *allocator);
 
 /*
- * Sets *total to the bytes of all strings together and returns 1. Returns 0 if one has a size but
- * no data, or the sum overflows.
+ * Sets *total to the bytes of all strings together and returns true. Returns false if one has a
+ * size but no data, or the sum overflows.
  */
-WEIRI_MUST_CHECK int weiri_strings_measure(const weir_bytes strings[], int64_t count, size_t *total);
+WEIRI_MUST_CHECK bool weiri_strings_measure(const weir_bytes strings[], int64_t count, size_t *total);
 /*
  * Copies strings to `room`, which must hold their total, and points to[] at the copies. Returns the
  * remaining room.

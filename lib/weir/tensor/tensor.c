@@ -170,8 +170,8 @@ weir_tensor *weir_tensor_retain(weir_tensor *tensor)
 	return tensor;
 }
 
-/* Drops one reference; returns 1 if it was the last. */
-static int let_go(weir_tensor *tensor)
+/* Drops one reference; returns true if it was the last. */
+static bool let_go(weir_tensor *tensor)
 {
 	/*
 	 * [P1 acq_rel] Pairs with itself: the release half passes this thread's uses on; the acquire

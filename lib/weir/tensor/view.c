@@ -5,7 +5,7 @@
 #include "base/assert.h"
 #include "tensor/object.h"
 
-static int is_aligned(const void *data, enum weir_dtype dtype)
+static bool is_aligned(const void *data, enum weir_dtype dtype)
 {
 	return (uintptr_t)data % weir_dtype_size(dtype) == 0;
 }
@@ -49,7 +49,7 @@ static enum weir_status view(weir_tensor *tensor, int64_t first, const weir_shap
 		return status;
 	if (tensor->dtype == WEIR_BYTES) {
 		size_t total = 0;
-		int sound = weiri_strings_measure((const weir_bytes *)(const void *)data, made->elements, &total);
+		bool sound = weiri_strings_measure((const weir_bytes *)(const void *)data, made->elements, &total);
 
 		WEIR_ASSERT1(T3, sound); /* checked when the owner was made */
 		(void)sound;

@@ -73,7 +73,7 @@ enum weir_status weir_var_compare_assign(weir_var *var, uint64_t expected, weir_
 	enum weir_status status;
 
 	if (expected == WEIRI_ANY_VERSION)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "expected version is no version number");
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "expected version is not a version number");
 	status = assign(var, expected, value, deadline_ns, &number, error);
 	if (status == WEIR_OK && published != NULL)
 		*published = published_as(value, number);

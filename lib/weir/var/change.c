@@ -58,7 +58,7 @@ void weiri_change_keep(struct weiri_change *change)
 	(void)weir_tensor_retain(counted(change->operand));
 	if (change->is_of_rows)
 		(void)weir_tensor_retain(counted(change->indices));
-	change->keeps = 1;
+	change->keeps = true;
 }
 
 size_t weiri_change_bytes(const struct weiri_change *change)
@@ -80,7 +80,7 @@ void weiri_change_fini(struct weiri_change *change, const weir_allocator *alloca
 		weir_tensor_release(counted(change->operand));
 		weir_tensor_release(counted(change->indices));
 	}
-	change->keeps = 0;
+	change->keeps = false;
 }
 
 /* -- applying changes -------------------------------------------------------------------------- */
@@ -100,18 +100,18 @@ static size_t block_bytes(const struct making *making, size_t at)
 	return left < BLOCK_BYTES ? left : BLOCK_BYTES;
 }
 
-static int copy(struct making *making)
+static bool copy(struct making *making)
 {
 	for (size_t at = 0; at < making->value->nbytes; at += BLOCK_BYTES) {
 		if (!making->wanted(making->context))
-			return 0;
+			return false;
 		memcpy((char *)making->value->data + at, (const char *)making->from->data + at, block_bytes(making, at));
 	}
 	making->from = NULL;
-	return 1;
+	return true;
 }
 
-static int change_all(struct making *making, const struct weiri_change *const changes[], size_t count)
+static bool change_all(struct making *making, const struct weiri_change *const changes[], size_t count)
 {
 	enum weir_dtype dtype = making->value->dtype;
 
@@ -120,7 +120,7 @@ static int change_all(struct making *making, const struct weiri_change *const ch
 		size_t n = block_bytes(making, at) / weir_dtype_size(dtype), i = 0;
 
 		if (!making->wanted(making->context))
-			return 0;
+			return false;
 		if (making->from != NULL) {
 			weiri_elementwise_apply(dtype, changes[0]->how, (const char *)making->from->data + at,
 			                        (const char *)changes[0]->operand->data + at, out, n);
@@ -130,36 +130,36 @@ static int change_all(struct making *making, const struct weiri_change *const ch
 			weiri_row_combine(changes[i]->how, dtype, out, (const char *)changes[i]->operand->data + at, n);
 	}
 	making->from = NULL;
-	return 1;
+	return true;
 }
 
 /*
  * There may be many more indices than rows. So this function asks whether the value is still wanted
  * each time it has changed as many rows as a block holds, or one row if rows are larger.
  */
-static int change_rows(struct making *making, const struct weiri_change *change)
+static bool change_rows(struct making *making, const struct weiri_change *change)
 {
 	int64_t count = change->indices->elements, at_once = 1 + (int64_t)(BLOCK_BYTES / (change->rows.bytes + 1));
 
 	if (making->from != NULL && !copy(making))
-		return 0;
+		return false;
 	for (int64_t i = 0; i < count; i += at_once) {
 		if (!making->wanted(making->context))
-			return 0;
+			return false;
 		weiri_scatter_apply(&change->scatter, &change->rows, i, i + at_once < count ? i + at_once : count,
 		                    making->value->data);
 	}
-	return 1;
+	return true;
 }
 
-int weiri_changes_make(const struct weiri_change *const changes[], size_t count, const weir_tensor *from,
-                       weir_tensor *value, weiri_wanted_fn *wanted, void *context)
+bool weiri_changes_make(const struct weiri_change *const changes[], size_t count, const weir_tensor *from,
+                        weir_tensor *value, weiri_wanted_fn *wanted, void *context)
 {
 	struct making making = {from, value, wanted, context};
 	size_t end;
 
 	for (size_t i = 0; i < count; i = end) {
-		int is_made;
+		bool is_made;
 
 		for (end = i; end < count && !changes[end]->is_of_rows;)
 			end++;
@@ -168,16 +168,16 @@ int weiri_changes_make(const struct weiri_change *const changes[], size_t count,
 		else
 			is_made = change_rows(&making, changes[end++]);
 		if (!is_made)
-			return 0;
+			return false;
 	}
-	return 1;
+	return true;
 }
 
-/* Always returns 1: only the caller waits for this value. */
-static int always(void *context)
+/* Always returns true: only the caller waits for this value. */
+static bool always(void *context)
 {
 	(void)context;
-	return 1;
+	return true;
 }
 
 enum weir_status weiri_change_value(struct weiri_change *change, const char *name, const weir_tensor *value,

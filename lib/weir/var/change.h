@@ -12,13 +12,13 @@
 
 struct weiri_change {
 	enum weiri_combine how;     /* for a whole value: WEIRI_COMBINE_ADD or _SUBTRACT */
-	int is_of_rows;             /* 0: the operand is combined with the whole value */
+	bool is_of_rows;            /* false: the operand is combined with the whole value */
 	const weir_tensor *operand; /* not NULL for a whole value */
 	const weir_tensor *indices; /* which rows */
 	/* For rows, as weiri_change_fit() computed them. */
 	struct weiri_rows rows;
 	struct weiri_scatter scatter;
-	int keeps; /* 1: the change holds a reference to each operand */
+	bool keeps; /* true: the change holds a reference to each operand */
 };
 
 /*
@@ -36,16 +36,16 @@ void weiri_change_keep(struct weiri_change *change);
 size_t weiri_change_bytes(const struct weiri_change *change);
 void weiri_change_fini(struct weiri_change *change, const weir_allocator *allocator);
 
-/* Returns 1 while a value under construction is still wanted. Called every few microseconds. */
-typedef int weiri_wanted_fn(void *context);
+/* Returns true while a value under construction is still wanted. Called every few microseconds. */
+typedef bool weiri_wanted_fn(void *context);
 
 /*
  * Applies changes that fit, one after the other. `value` gets a copy of `from` with the changes. If
- * `from` is NULL, the contents of `value` are changed. `count` must not be 0. Returns 1, or 0 if
- * the value is no longer wanted; its contents are then undefined.
+ * `from` is NULL, the contents of `value` are changed. `count` must not be 0. Returns true, or
+ * false if the value is no longer wanted; its contents are then undefined.
  */
-int weiri_changes_make(const struct weiri_change *const changes[], size_t count, const weir_tensor *from,
-                       weir_tensor *value, weiri_wanted_fn *wanted, void *context);
+bool weiri_changes_make(const struct weiri_change *const changes[], size_t count, const weir_tensor *from,
+                        weir_tensor *value, weiri_wanted_fn *wanted, void *context);
 
 /*
  * Sets *next to a new tensor: `value` with one change applied. `allocator` may be NULL. Fails as

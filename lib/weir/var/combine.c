@@ -44,7 +44,7 @@
  *   C5  a result is used by the owners of its requests, and each of them is counted in it; the last
  *       one retires it
  *   C6  the operands of a request are read only by threads that are counted in `at_work` of its
- *       round and have found the round open since
+ *       round and found the round open after they were counted
  * So an update is applied once. By C1 it is on one round at a time. By C2 it is in the result of
  * that round or, if the round was closed, in none. The cell of the result says permanently whether
  * it was committed, and a new request is pushed only after it says no. C2 holds whichever thread
@@ -53,8 +53,8 @@
  * Which memory may be accessed. The section of each call begins before the call reads the head. So
  * the section protects the version of the call's round. It also protects every object that is
  * retired after that version was replaced, if the section's reservation reaches the era of the
- * object's birth. Requests and the result are retired only after that version was replaced (the
- * cell is decided before, C5).
+ * object's birth. Requests and the result are retired only after that version was replaced: each
+ * owner first makes sure that the cell is decided (C5).
  * weiri_section_read() of the round's word raises the reservation to the era of everything on the
  * round. But the requests on a round are not unlinked before they are retired, so that read alone
  * does not protect them. Therefore look() reads the head once more afterwards. If the head is
@@ -66,8 +66,8 @@
  * newest. So the second read of the head shows nothing about them. No such proof is needed: closing
  * unlinks the requests before they are retired, with the orders that I1 of section.h requires. The
  * section that reads the word is enough.
- * A result is made in the section, before look(). So the reservation of the thread that made it
- * reaches its birth before other threads see it.
+ * A result is made in the section, before look(). So the maker's reservation reaches the birth of
+ * the result before other threads see the result.
  * The operands of a request belong to its caller. Once the round is sealed or closed and no thread
  * is at work (C6, P3), no thread will read them again. If a thread is still at work, the request
  * takes references to the operands, and its retired bytes include theirs. So an update delays the
@@ -85,16 +85,16 @@
  *       version.h
  *   P3  at_work: the operands of the requests are lent for as long as the word is open; see
  *       sync/reader_count.h
- *   P4  values_allocator(create) -> values_allocator: its contents
+ *   P4  values_allocator(create) -> values_allocator: the contents of the spares
  *   Heads and cells: as in version.h.
  * Linearization: the stamp of the commit; the updates of one round in the order of their requests.
  * Progress: lock-free. A call starts again only if another call succeeded and so replaced the
  * newest version, or if another call failed. If a combiner stalls, other calls wait: the k-th of a
  * round waits once, for k - 1 times wait_ns(), and then computes by itself. A stalled thread pins
  * the memory that any stalled writer pins, and the result of the round on which its request is.
- * Memory: besides what a write has (docs/memory.md), a request and a round for each call under way,
- * and one round and a few spare values (spares.h) for each variable. The retired bytes of a request
- * include what it keeps alive. A retired result no longer holds a value.
+ * Memory: besides what every write needs (docs/memory.md), a request and a round for each call
+ * under way, and one round and a few spare values (spares.h) for each variable. The retired bytes
+ * of a request include what it keeps alive. A retired result no longer holds a value.
  * Checked: stress/model/check_combine.c, tests/test_combine.c, stress/scenario_combine.c.
  */
 #include "var/combine.h"
@@ -135,7 +135,7 @@ struct result {
 
 enum { CLOSED = 1, SEALED = 1 };
 
-static int is_open(uintptr_t word)
+static bool is_open(uintptr_t word)
 {
 	return (word & SEALED) == 0;
 }
@@ -159,7 +159,7 @@ struct call {
 	struct request *request;
 	struct weiri_round *round;
 	struct result *result;   /* made only if this call computes */
-	int lacks_memory;        /* for the result */
+	bool lacks_memory;       /* for the result */
 	enum weir_status status; /* WEIR_OK until the call has failed */
 	weir_error *error;
 	weir_read *published;
@@ -277,7 +277,7 @@ static struct result *result_create(struct weiri_record *record, const struct ca
 	return result;
 }
 
-static int result_is_like(const struct result *result, const weir_tensor *like)
+static bool result_is_like(const struct result *result, const weir_tensor *like)
 {
 	return result->value->dtype == like->dtype && weir_shape_equal(&result->value->shape, &like->shape);
 }
@@ -329,8 +329,8 @@ static WEIRI_UNSEEN void assert_used(const struct result *result)
 
 /* -- rounds ------------------------------------------------------------------------------------ */
 
-/* Returns 1 if nothing can be pushed onto the round any more and there will be no result. */
-static int is_closed(const struct weiri_round *round)
+/* Returns true if nothing can be pushed onto the round any more and there will be no result. */
+static bool is_closed(const struct weiri_round *round)
 {
 	/* [relaxed] before it pushes, a thread reads the word again. */
 	return weiri_load_relaxed(&round->word) == CLOSED;
@@ -367,11 +367,11 @@ static struct weiri_round *find_round(struct weiri_scope *scope, struct call *ca
 }
 
 /*
- * Reads the word of the round. Returns 1 if `head` was still at the head afterwards. Then the
+ * Reads the word of the round. Returns true if `head` was still at the head afterwards. Then the
  * requests on the round may be accessed.
  */
-static int look(struct weiri_scope *scope, weir_var *var, const struct weiri_version *head, struct weiri_round *round,
-                uintptr_t *word)
+static bool look(struct weiri_scope *scope, weir_var *var, const struct weiri_version *head, struct weiri_round *round,
+                 uintptr_t *word)
 {
 	weiri_section_read(scope->record, &round->word, word); /* [P1] */
 	/* [relaxed] It only shows that the version had not been replaced; see "Which memory" above. */
@@ -414,33 +414,33 @@ struct sum {
 	struct weiri_round *round;
 	struct weiri_version *base, *head;
 	size_t included; /* how many requests, from the first, are in the value */
-	int begun;       /* 1: a value was begun, and is wasted unless it seals the round */
+	bool begun;      /* true: a value was begun, and is wasted unless it seals the round */
 };
 
 /* The number of requests that are applied together. */
 enum { AT_ONCE = 16 };
 
 /*
- * Returns 1 if the value is still useful: the round is open, and its version is the newest. Keeps
- * `head` up to date.
+ * Returns true if the value is still useful: the round is open, and its version is the newest.
+ * Keeps `head` up to date.
  */
-static int is_wanted(void *context)
+static bool is_wanted(void *context)
 {
 	struct sum *sum = context;
 
 	/* [relaxed] These loads only save work; the CAS that seals the round decides. */
 	if (!is_open(weiri_load_relaxed(&sum->round->word)))
-		return 0;
+		return false;
 	if (weiri_load_relaxed(&sum->call->var->head) != sum->head)
 		sum->base = weiri_write_base(sum->scope, sum->call->var, &sum->head);
 	return weiri_version_resolve(sum->base) == sum->round->base;
 }
 
 /*
- * Applies the requests from position included + 1 up to `last`, at most AT_ONCE of them. Returns 0
- * if the value is no longer wanted.
+ * Applies the requests from position included + 1 up to `last`, at most AT_ONCE of them. Returns
+ * false if the value is no longer wanted.
  */
-static int include_some(struct sum *sum, const struct request *last)
+static bool include_some(struct sum *sum, const struct request *last)
 {
 	const struct weiri_change *some[AT_ONCE];
 	size_t most = sum->included + AT_ONCE, end = last->position < most ? last->position : most;
@@ -452,9 +452,9 @@ static int include_some(struct sum *sum, const struct request *last)
 		some[i] = &last->change;
 	if (!weiri_changes_make(some, count, sum->included == 0 ? sum->base->tensor : NULL, sum->call->result->value,
 	                        is_wanted, sum))
-		return 0;
+		return false;
 	sum->included = end;
-	return 1;
+	return true;
 }
 
 /* Gives up the value that was begun, if any: no version will have it. */
@@ -463,20 +463,20 @@ static void waste(struct sum *sum)
 	if (sum->begun)
 		weiri_count(&sum->scope->record->copies_wasted, 1);
 	sum->included = 0;
-	sum->begun = 0;
+	sum->begun = false;
 }
 
 static void include(struct sum *sum, const struct request *last)
 {
 	if (!sum->begun)
 		weiri_count(&sum->scope->record->copies, 1);
-	sum->begun = 1;
+	sum->begun = true;
 	if (!include_some(sum, last))
 		waste(sum);
 }
 
-/* Seals the round with a value that contains all requests up to `last`. Returns 1 on success. */
-static int seal(struct sum *sum, const struct request *last)
+/* Seals the round with a value that contains all requests up to `last`. Returns true on success. */
+static bool seal(struct sum *sum, const struct request *last)
 {
 	struct result *result = sum->call->result;
 	uintptr_t word = (uintptr_t)last;
@@ -494,11 +494,11 @@ static int seal(struct sum *sum, const struct request *last)
 	return weiri_cas_release(&sum->round->word, &word, (uintptr_t)result | SEALED);
 }
 
-/* Provides a result for values like that of `base`. Returns 1, or 0 if there is no memory. */
-static int provide_result(struct weiri_scope *scope, struct call *call, const struct weiri_version *base)
+/* Provides a result with the dtype and shape of `base`. Returns false if there is no memory. */
+static bool provide_result(struct weiri_scope *scope, struct call *call, const struct weiri_version *base)
 {
 	if (call->result != NULL && result_is_like(call->result, base->tensor))
-		return 1;
+		return true;
 	if (call->result != NULL)
 		result_discard(call->result);
 	call->result = result_create(scope->record, call, base->tensor);
@@ -506,10 +506,10 @@ static int provide_result(struct weiri_scope *scope, struct call *call, const st
 }
 
 /*
- * Computes until the round is sealed, by this thread or another, or closed. Returns 1 if this
+ * Computes until the round is sealed, by this thread or another, or closed. Returns true if this
  * thread's result sealed it.
  */
-static int work_on(struct sum *sum)
+static bool work_on(struct sum *sum)
 {
 	for (;;) {
 		struct weiri_round *round = sum->round;
@@ -519,32 +519,32 @@ static int work_on(struct sum *sum)
 		sum->base = weiri_write_base(sum->scope, var, &sum->head);
 		if (weiri_version_resolve(sum->base) != round->base) {
 			close_round(round);
-			return 0;
+			return false;
 		}
 		if (!provide_result(sum->scope, sum->call, sum->base)) {
-			sum->call->lacks_memory = 1;
+			sum->call->lacks_memory = true;
 			close_round(round);
-			return 0;
+			return false;
 		}
 		if (!look(sum->scope, var, sum->head, round, &word))
 			continue;
 		if (!is_open(word))
-			return 0;
+			return false;
 		if (sum->included < last_request(word)->position)
 			include(sum, last_request(word));
 		else if (seal(sum, last_request(word)))
-			return 1;
+			return true;
 	}
 }
 
 /*
- * Computes for this round. Returns 1 if this thread's result sealed it. The caller must then end
+ * Computes for this round. Returns true if this thread's result sealed it. The caller must then end
  * the commit of the result.
  */
-static int compute(struct weiri_scope *scope, struct call *call, struct weiri_round *round)
+static bool compute(struct weiri_scope *scope, struct call *call, struct weiri_round *round)
 {
 	struct sum sum = {.scope = scope, .call = call, .round = round};
-	int is_mine;
+	bool is_mine;
 
 	weiri_reader_begin(&round->at_work); /* [P3] */
 	is_mine = work_on(&sum);
@@ -608,8 +608,10 @@ static void wait_for_others(const struct weiri_version *base, struct weiri_round
 		(void)weiri_park_wait(&round->over, 0, weir_deadline_in(others * wait_ns(base->tensor)));
 }
 
-/* Finds the outcome of the call's request on this round. Returns 1 if the request was applied. */
-static int conclude(struct weiri_scope *scope, struct call *call, struct weiri_round *round, int is_mine)
+/*
+ * Finds the outcome of the call's request on this round. Returns true if the request was applied.
+ */
+static bool conclude(struct weiri_scope *scope, struct call *call, struct weiri_round *round, bool is_mine)
 {
 	struct result *result;
 	uintptr_t word;
@@ -621,7 +623,7 @@ static int conclude(struct weiri_scope *scope, struct call *call, struct weiri_r
 	 */
 	word = weiri_load_acquire(&round->word);
 	if (word == CLOSED)
-		return 0;
+		return false;
 	result = result_in(word);
 	stamp = weiri_commit_resolve(result->commit);
 	if (stamp == WEIRI_STAMP_NONE) {
@@ -657,22 +659,24 @@ static void retire_request(struct weiri_scope *scope, struct weiri_round *round,
 	weiri_scope_retire(scope, &request->retired); /* C1 */
 }
 
-/* One attempt. Returns 1 if the change was made; 0 if the call has failed or must try again. */
-static int attempt(struct weiri_scope *scope, struct call *call)
+/*
+ * One attempt. Returns true if the change was made; false if the call has failed or must try again.
+ */
+static bool attempt(struct weiri_scope *scope, struct call *call)
 {
 	struct weiri_version *head, *base = weiri_write_base(scope, call->var, &head);
 	struct request *request = call->request;
 	struct weiri_round *round;
 	size_t position;
-	int is_mine = 0, is_applied;
+	bool is_mine = false, is_applied;
 
 	call->status = fit(call, base);
 	if (call->status != WEIR_OK)
-		return 0;
+		return false;
 	round = find_round(scope, call, weiri_version_resolve(base));
 	position = round != NULL ? hang(scope, call, head, round) : 0;
 	if (position == 0)
-		return 0;
+		return false;
 	wait_for_others(base, round, position - 1);
 	/* [relaxed] This load only saves work; conclude() reads the word again. */
 	if (is_open(weiri_load_relaxed(&round->word)))
@@ -691,7 +695,7 @@ enum weir_status weiri_combine(weir_var *var, const struct weiri_change *change,
 {
 	struct call call = {.var = var, .change = change, .published = published, .error = error};
 	struct weiri_record *record;
-	int is_applied = 0;
+	bool is_applied = false;
 
 	do {
 		struct weiri_scope scope;

@@ -71,7 +71,7 @@ uint64_t weiri_commit_resolve(struct weiri_commit *commit)
 
 /* -- deciding, by the owner and by helpers ----------------------------------------------------- */
 
-static int undecided(struct weiri_commit *commit)
+static bool undecided(struct weiri_commit *commit)
 {
 	/* [relaxed] After the acquire of a head: V1 above. */
 	return weiri_load_relaxed(&commit->state) == WEIRI_COMMIT_INSTALLING;
@@ -164,10 +164,10 @@ void weiri_commit_help(struct weiri_scope *scope, struct weiri_commit *commit)
 /* -- the owner's part -------------------------------------------------------------------------- */
 
 /*
- * Ensures that no helper can install the part any more. Returns 1 if the part is or was at the head
- * of its variable. The thread that replaces it there then retires it.
+ * Ensures that no helper can install the part any more. Returns true if the part is or was at the
+ * head of its variable. The thread that replaces it there then retires it.
  */
-static int pin_aborted_part(struct weiri_scope *scope, const struct weiri_commit_part *part)
+static bool pin_aborted_part(struct weiri_scope *scope, const struct weiri_commit_part *part)
 {
 	struct weiri_version *head, *base;
 
@@ -179,11 +179,11 @@ static int pin_aborted_part(struct weiri_scope *scope, const struct weiri_commit
 		 * the flag before the CAS, the thread that set the flag had found the part at the head.
 		 */
 		if (head == part->version || weiri_load_relaxed(&part->version->seen_at_head))
-			return 1;
+			return true;
 		if (base != part->version->base)
-			return 0;
+			return false;
 	} while (!weiri_write_replace(scope, part->var, head, base, part->version));
-	return 1;
+	return true;
 }
 
 static void finish_aborted(struct weiri_scope *scope, struct weiri_commit *commit)
@@ -304,7 +304,7 @@ static void set_base(struct weiri_version *version, struct weiri_version *base)
 	version->retired.bytes += bytes_of_value(base);
 }
 
-static int is_as_expected(const struct weiri_commit_part *part, const struct weiri_version *base)
+static bool is_as_expected(const struct weiri_commit_part *part, const struct weiri_version *base)
 {
 	return part->expected == WEIRI_ANY_VERSION || part->expected == base->number;
 }
@@ -384,14 +384,14 @@ static enum weir_status run(struct weiri_record *record, struct weiri_commit *co
  */
 static void serve_waiters(struct weiri_record *record, const struct weir_commit_part parts[], size_t count)
 {
-	int outer = 0, holds = 0;
+	bool outer = false, holds = false;
 
 	for (size_t i = 0; i < count; i++) {
 		if (parts[i].value == NULL || WEIRI_LIKELY(!weiri_waiters_posted(&parts[i].var->waitable.waiters)))
 			continue;
 		if (!holds)
 			outer = weiri_deliver_hold();
-		holds = 1;
+		holds = true;
 		weiri_waitable_pump(record, &parts[i].var->waitable);
 	}
 	if (holds)
@@ -436,7 +436,7 @@ static enum weir_status check_parts(const struct weir_commit_part parts[], size_
 			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "commit: the variable of part %zu is NULL", i);
 		if (parts[i].expected == WEIRI_ANY_VERSION)
 			return weiri_fail(error, WEIR_INVALID_ARGUMENT,
-			                  "commit: the expected version of part %zu is no version number", i);
+			                  "commit: the expected version of part %zu is not a version number", i);
 		status = weiri_var_check(parts[i].var, parts[i].value, error);
 		if (status != WEIR_OK)
 			return status;

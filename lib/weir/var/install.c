@@ -24,8 +24,8 @@ struct weiri_version *weiri_write_base(struct weiri_scope *scope, weir_var *var,
 	}
 }
 
-int weiri_write_replace(struct weiri_scope *scope, weir_var *var, struct weiri_version *head,
-                        struct weiri_version *base, struct weiri_version *version)
+bool weiri_write_replace(struct weiri_scope *scope, weir_var *var, struct weiri_version *head,
+                         struct weiri_version *base, struct weiri_version *version)
 {
 	struct weiri_version *aborted = head != base ? head : NULL;
 
@@ -38,11 +38,11 @@ int weiri_write_replace(struct weiri_scope *scope, weir_var *var, struct weiri_v
 	WEIR_ASSERT_LOOK(weiri_version_assert_fits(version, base));
 	/* [S, P1 release] Linearization point of a single write, up to the order of stamps. */
 	if (!weiri_cas_seq_cst(&var->head, &head, version))
-		return 0;
+		return false;
 	WEIR_ASSERT_INSTANT(weiri_version_assert_first_time(version));
 	if (aborted != NULL)
 		weiri_scope_retire(scope, &aborted->retired); /* V5 */
-	return 1;
+	return true;
 }
 
 /*

@@ -17,11 +17,11 @@
 struct weiri_version *weiri_write_base(struct weiri_scope *scope, weir_var *var, struct weiri_version **head);
 
 /*
- * Replaces `head`, which weiri_write_base() found, by `version`. Returns 1 on success. An aborted
- * head is then retired with the scope; `base` is not retired.
+ * Replaces `head`, which weiri_write_base() found, by `version`. Returns true on success. An
+ * aborted head is then retired with the scope; `base` is not retired.
  */
-int weiri_write_replace(struct weiri_scope *scope, weir_var *var, struct weiri_version *head,
-                        struct weiri_version *base, struct weiri_version *version);
+bool weiri_write_replace(struct weiri_scope *scope, weir_var *var, struct weiri_version *head,
+                         struct weiri_version *base, struct weiri_version *version);
 
 /* Called before publication: sets the version on which `version` is built. */
 static inline void weiri_version_set_base(struct weiri_version *version, struct weiri_version *base)

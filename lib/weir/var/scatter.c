@@ -15,7 +15,7 @@ enum weir_status weir_var_scatter(weir_var *var, enum weir_scatter how, const we
                                   weir_error *error)
 {
 	struct weiri_change change = {
-		.how = (enum weiri_combine)how, .is_of_rows = 1, .operand = updates, .indices = indices};
+		.how = (enum weiri_combine)how, .is_of_rows = true, .operand = updates, .indices = indices};
 
 	return weiri_update_by(var, &change, deadline_ns, published, error);
 }

@@ -1,6 +1,6 @@
 /*
- * shared_var.c - variables in a store. A variable is found by its name. If one of its properties is
- * not as asked for, the call is refused and says which.
+ * shared_var.c - variables in a store. A variable is found by its name. If one of its properties
+ * differs from the request, the call is refused, and the message names the property.
  */
 #include <string.h>
 
@@ -24,7 +24,7 @@ static enum weir_status create(void *context, void **object, weir_error *error)
 	return status;
 }
 
-static int same_shape(const weir_shape *there, const weir_shape *asked)
+static bool same_shape(const weir_shape *there, const weir_shape *asked)
 {
 	if (there == NULL || asked == NULL)
 		return there == asked;

@@ -51,8 +51,8 @@ static struct weiri_version *version_at(struct weiri_record *record, weir_var *v
 	}
 }
 
-/* Fills reads[] as far as possible; returns 1 if it filled all of them. */
-static int take(struct weiri_record *record, weir_var *const vars[], size_t count, weir_read reads[], size_t *taken)
+/* Fills reads[] as far as possible; returns true if it filled all of them. */
+static bool take(struct weiri_record *record, weir_var *const vars[], size_t count, weir_read reads[], size_t *taken)
 {
 	uint64_t outer = weiri_section_enter(record);
 	struct instant instant = read_clock(record);

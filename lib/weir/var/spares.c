@@ -42,17 +42,17 @@ static void uncount(size_t size)
 }
 
 /*
- * Counts this many more bytes as kept. Returns 1, or 0 if that would be too much; nothing is then
- * counted.
+ * Counts this many more bytes as kept. Returns true, or false if that would be too much; nothing is
+ * then counted.
  */
-static int count(size_t size)
+static bool count(size_t size)
 {
 	uint64_t most = weiri_spares_share != 0 ? weir_reclaim_budget() / weiri_spares_share : 0;
 
 	if (weiri_fetch_add_relaxed(&kept_bytes, (uint64_t)size) + size <= most) /* [relaxed] a sum */
-		return 1;
+		return true;
 	uncount(size);
-	return 0;
+	return false;
 }
 
 static WEIRI_UNSEEN void assert_not_kept(const struct weiri_spares *spares, const struct spare *spare)
@@ -90,7 +90,7 @@ static struct spare *take(_Atomic(struct spare *) *place)
 	return spare;
 }
 
-static int put(_Atomic(struct spare *) *place, struct spare *spare)
+static bool put(_Atomic(struct spare *) *place, struct spare *spare)
 {
 	struct spare *nothing = NULL;
 
@@ -149,7 +149,7 @@ static void *allocate(void *context, size_t size, size_t alignment)
 	return memory;
 }
 
-static int keep(struct weiri_spares *spares, void *memory, size_t size, size_t alignment)
+static bool keep(struct weiri_spares *spares, void *memory, size_t size, size_t alignment)
 {
 	struct spare *spare = memory;
 
@@ -158,15 +158,15 @@ static int keep(struct weiri_spares *spares, void *memory, size_t size, size_t a
 	 * reference is given back, K2.
 	 */
 	if (weiri_load_relaxed(&spares->has_ended) || size < spares->least || !count(size))
-		return 0;
+		return false;
 	WEIR_ASSERT_INSTANT(assert_not_kept(spares, spare));
 	*spare = (struct spare){size, alignment};
 	for (size_t i = 0; i < WEIRI_SPARES; i++) {
 		if (put(&spares->kept[i], spare))
-			return 1;
+			return true;
 	}
 	uncount(size);
-	return 0;
+	return false;
 }
 
 static void release(void *context, void *memory, size_t size, size_t alignment)

@@ -110,8 +110,8 @@ static void release_arrays(weir_txn *txn)
 	weiri_release(&txn->allocator, txn->table, 2 * txn->room * sizeof(*txn->table), alignof(uint16_t));
 }
 
-/* Doubles the room. Returns 0, and changes nothing, if there is no memory. */
-static int grow(weir_txn *txn)
+/* Doubles the room. Returns false, and changes nothing, if there is no memory. */
+static bool grow(weir_txn *txn)
 {
 	weir_txn next = *txn;
 
@@ -120,7 +120,7 @@ static int grow(weir_txn *txn)
 	next.table = weiri_allocate_zeroed(&txn->allocator, 2 * next.room * sizeof(*next.table), alignof(uint16_t));
 	if (next.entries == NULL || next.table == NULL) {
 		release_arrays(&next);
-		return 0;
+		return false;
 	}
 	if (txn->count != 0)
 		memcpy(next.entries, txn->entries, txn->count * sizeof(*next.entries));
@@ -128,7 +128,7 @@ static int grow(weir_txn *txn)
 		next.table[find_place(&next, next.entries[i].var)] = (uint16_t)(i + 1);
 	release_arrays(txn);
 	*txn = next;
-	return 1;
+	return true;
 }
 
 /* Makes room, so that add() cannot fail. */
@@ -172,9 +172,9 @@ static void doom(weir_txn *txn, const weir_var *moved, uint64_t expected, uint64
 
 /*
  * Called in a section. Reads the clock, and advances T to it if every variable is still at the
- * version read. Otherwise returns 0: the transaction is doomed.
+ * version read. Otherwise returns false: the transaction is doomed.
  */
-static int extend(struct weiri_record *record, weir_txn *txn)
+static bool extend(struct weiri_record *record, weir_txn *txn)
 {
 	/* [S] before the heads are read. */
 	uint64_t now = weiri_load_seq_cst(&weiri_clock);
@@ -188,12 +188,12 @@ static int extend(struct weiri_record *record, weir_txn *txn)
 		number = weiri_newest(record, entry->var)->number;
 		if (number != entry->number) {
 			doom(txn, entry->var, entry->number, number);
-			return 0;
+			return false;
 		}
 	}
 	WEIR_ASSERT2(X2, txn->now <= now);
 	txn->now = now;
-	return 1;
+	return true;
 }
 
 /*

@@ -96,16 +96,16 @@ static enum weir_status make(void *context, const weir_read *current, weir_tenso
 	                          error);
 }
 
-/* Returns 1 if the value is so large that updates of it are combined. */
-static int is_large(weir_var *var, const struct weiri_change *change)
+/* Returns true if the value is so large that updates of it are combined. */
+static bool is_large(weir_var *var, const struct weiri_change *change)
 {
 	weir_read read;
-	int is_large;
+	bool is_large;
 
 	if (!change->is_of_rows) /* the value has the size of the operand */
 		return weir_tensor_byte_count(change->operand) >= weiri_combine_from;
 	if (weir_var_read(var, &read) != WEIR_OK)
-		return 0;
+		return false;
 	is_large = weir_tensor_byte_count(read.tensor) >= weiri_combine_from;
 	weir_read_release(&read);
 	return is_large;

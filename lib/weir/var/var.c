@@ -63,7 +63,7 @@ enum weir_status weiri_var_read_options(const struct weir_var_options *options, 
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: history must be at most %d, got %zu",
 		                  WEIR_VAR_MAX_HISTORY, given->history);
 	if (weir_dtype_size(given->dtype) == 0)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: %d is no dtype", (int)given->dtype);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: %d is not a dtype", (int)given->dtype);
 	if (given->shape != NULL && given->shape->rank > WEIR_MAX_RANK)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: rank %u is above %d", given->shape->rank,
 		                  WEIR_MAX_RANK);

@@ -104,7 +104,7 @@ struct weiri_version {
 	 * again.
 	 */
 	_Atomic(uint16_t) seen_at_head;
-	uint16_t is_mark;
+	bool is_mark;
 	uint32_t variable; /* its label, for reports: the variable may be gone */
 	weir_allocator allocator;
 };
@@ -120,7 +120,7 @@ struct weir_var {
 	struct weiri_id_entry id_entry; /* among all variables; retires the variable, see var.c */
 	uint32_t label;                 /* its number; 0 beyond 2^32 */
 	enum weir_dtype dtype;
-	int has_shape;
+	bool has_shape;
 	weir_shape shape;
 	size_t history; /* how many versions are kept behind the newest */
 	char *name;
@@ -177,7 +177,7 @@ static inline uint64_t weiri_version_resolve(struct weiri_version *version)
 	return WEIRI_LIKELY(stamp != WEIRI_STAMP_NONE) ? stamp : weiri_version_resolve_slowly(version);
 }
 
-static inline int weiri_stamp_is_committed(uint64_t stamp)
+static inline bool weiri_stamp_is_committed(uint64_t stamp)
 {
 	/* Neither NONE (which wraps to the largest value) nor ABORTED. */
 	return stamp - 1 < WEIRI_STAMP_ABORTED - 1;

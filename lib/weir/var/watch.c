@@ -25,11 +25,10 @@
  * Marks (commit.c) are not newer versions: each repeats the number of the version below it, so it
  * completes no wait.
  * Linearization: of a wait, its attempt's read of the head that finds the newer version.
- * Progress: as in sync/pending.h. A writer makes one attempt for each waiter, each one read of the head
- * and at most one system call.
- * Memory: a wait is one allocation of some 500 bytes until it ends; a watch is the same and a
- * descriptor.
- * Checked: stress/model/check_watch.c, tests/test_watch.c, stress/scenario_watch.c.
+ * Progress: as in sync/pending.h. A writer makes one attempt for each waiter, each one read of the
+ * head and at most one system call. Memory: a wait is one allocation of some 500 bytes until it
+ * ends; a watch is the same and a descriptor. Checked: stress/model/check_watch.c,
+ * tests/test_watch.c, stress/scenario_watch.c.
  */
 #include <weir/watch.h>
 
@@ -86,10 +85,10 @@ static const char *verb_of(const void *asked)
 	return "wait";
 }
 
-static int changes_nothing(const void *asked)
+static bool changes_nothing(const void *asked)
 {
 	(void)asked;
-	return 1;
+	return true;
 }
 
 static void answer(void *asked, enum weir_status status, const weir_error *error)
@@ -156,7 +155,7 @@ struct view {
 };
 
 /* Called in a section. */
-static int has_newer(void *context)
+static bool has_newer(void *context)
 {
 	const struct view *view = context;
 
@@ -176,7 +175,7 @@ static void settle(struct weiri_record *record, weir_watch *watch)
 		weiri_ready_fd_settle(&watch->ready_fd, has_newer, &view);
 }
 
-static enum weiri_pending_outcome attempt_watch(struct weiri_scope *scope, weir_pending *pending, int *moved)
+static enum weiri_pending_outcome attempt_watch(struct weiri_scope *scope, weir_pending *pending, bool *moved)
 {
 	(void)moved;
 	settle(scope->record, (weir_watch *)(void *)pending);
@@ -190,7 +189,7 @@ static void end_watch(weir_pending *pending)
 	weiri_pending_told(pending);
 }
 
-static const struct weiri_pending_kind watch_kind = WEIRI_WAITABLE_KIND(attempt_watch, end_watch, .is_quiet = 1);
+static const struct weiri_pending_kind watch_kind = WEIRI_WAITABLE_KIND(attempt_watch, end_watch, .is_quiet = true);
 
 static enum weir_status fail_to_watch(weir_watch *watch, const weir_var *var, weir_error *error)
 {

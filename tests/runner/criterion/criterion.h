@@ -9,7 +9,7 @@
  * The subset: Test(suite, name, options...) with .init, .fini, .timeout, .disabled (others are
  * ignored); cr_assert and cr_expect plain and as _not, _fail, _eq, _neq, _lt, _leq, _gt, _geq,
  * _null, _not_null, _str_eq, _str_neq, _arr_eq, _arr_neq, _float_eq, _float_neq, each with an
- * optional printf message; cr_skip, cr_log_info, cr_log_warn, cr_log_error.
+ * optional printf message; cr_skip, cr_skip_test, cr_log_info, cr_log_warn, cr_log_error.
  *
  * What differs from Criterion
  *   - A test finds what earlier tests left behind. A crash ends the run; its test is named and
