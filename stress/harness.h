@@ -170,8 +170,8 @@ uint64_t stress_operations(void);
 uint64_t stress_resident_bytes(void);
 
 /*
- * This thread has nothing to do now: it pauses a few times, and then yields the processor. Reset
- * *spins to 0 after a success.
+ * For a thread that has nothing to do now: the first calls pause, later ones yield the processor.
+ * Reset *spins to 0 after a success.
  */
 void stress_back_off(unsigned *spins);
 /* Lets this time pass, in order to shift the moment at which something happens. */

@@ -164,8 +164,8 @@ static void interrupt_one(struct stress_thread *self)
 static void stop_one(struct stress_thread *self)
 {
 	/*
-	 * ThreadSanitizer delivers signals only at calls of the C library, and a worker may take long
-	 * to reach one.
+	 * ThreadSanitizer delivers signals only at calls of the C library, and a worker may take a long
+	 * time to reach one.
 	 */
 	if (STRESS_TSAN)
 		return;

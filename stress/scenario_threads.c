@@ -209,8 +209,8 @@ static void look(size_t which, const char *who)
 }
 
 /*
- * What a handler on this thread took. The next handler of the same signal releases it. The
- * interrupted call must not take its slot.
+ * The handles that handlers on this thread took, by signal. The next handler of the signal releases
+ * its handle. The interrupted call must not take the handle's slot.
  */
 static WEIRI_TLS weir_read kept[2];
 

@@ -18,9 +18,9 @@ enum { STOPPING_WORKERS = 6, STOPPING_KINDS = 3 };
 struct stopping {
 	const char *name;
 	unsigned workers;                 /* at most STOPPING_WORKERS */
-	const char *kind[STOPPING_KINDS]; /* of operations */
-	unsigned must;                    /* names of the kinds of operations */
-	unsigned may_stand;               /* this many kinds, from the first, must go on */
+	const char *kind[STOPPING_KINDS]; /* names of the kinds of operations */
+	unsigned must;                    /* this many kinds, from the first, must go on */
+	unsigned may_stand;               /* this many of the other threads may stand still */
 	/* Makes one operation. Returns its kind if it completed, else -1. */
 	int (*work)(struct stress_thread *self, unsigned worker);
 	uint64_t wanted; /* operations of each kind that the others must complete */

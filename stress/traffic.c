@@ -291,8 +291,8 @@ static void play(struct round *round, struct stress_thread *self)
 	close_it(self, round);
 	if (round->traffic->may_leave && stress_one_in(self, 2)) {
 		/*
-		 * What is left then is dropped. Enqueues that still wait need a cancel, because no thread
-		 * dequeues any longer.
+		 * Items that are left are dropped. Enqueues that still wait need a cancel, because no
+		 * thread dequeues any longer.
 		 */
 		weiri_store_release(&round->leave, 1u); /* [release] pairs with consume() */
 		STRESS_CHECK(weir_queue_close(round->on.queue, WEIR_CLOSE_CANCEL, NULL) == WEIR_OK, "a close failed");

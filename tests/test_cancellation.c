@@ -138,7 +138,7 @@ static void expect_returned_and_cancelled(struct doomed *doomed)
 	void *result = NULL;
 
 	cr_assert_eq(pthread_join(doomed->thread, &result), 0);
-	cr_expect_eq(weiri_load_relaxed(&doomed->returned), 1, "the thread was cancelled inside of the call");
+	cr_expect_eq(weiri_load_relaxed(&doomed->returned), 1, "the thread was cancelled inside the call");
 	cr_expect(result == PTHREAD_CANCELED, "the thread's own cancellation point ends it");
 }
 
@@ -419,7 +419,7 @@ Test(cancellation, a_dump_into_a_pipe_that_is_full_is_no_point)
 	(void)close(ends[1]);
 }
 
-/* -- threads that end inside of a call, in a function of the user ------------------------------ */
+/* -- threads that end inside a call, in a function of the user ------------------------------ */
 
 /* A record that waits for its next owner has no trace of what its last owner was doing. */
 static void expect_records_clean(void)

@@ -84,7 +84,7 @@ static void expect_chain(struct weir_queue_options options, size_t wanted)
 	on_a_small_stack(start_taking, &chain);
 	cr_expect_eq(chain.told, wanted, "%zu of %zu completions ran", chain.told, wanted);
 	cr_expect_eq(chain.failed, 0);
-	cr_expect_eq(chain.nested, 0, "a completion began inside of another");
+	cr_expect_eq(chain.nested, 0, "a completion began inside another");
 	cr_expect_eq(weir_queue_size_approx(chain.queue), BACKLOG);
 	destroy(chain.queue);
 }

@@ -344,11 +344,11 @@ Test(completions, a_staging_area_is_destroyed_inside_of_the_call_that_lets_the_l
 	weir_tensor *tensor = number(1);
 
 	cr_assert_eq(weir_staging_start_put(ending.staging, &tensor, 1, end_areas, &ending, NULL, NULL), WEIR_OK);
-	cr_expect(ending.ended, "inside of the start");
+	cr_expect(ending.ended, "inside the start");
 	ending = (struct ending){.staging = staging_area(), .left = 1};
 	cr_assert_eq(weir_staging_start_get(ending.staging, end_areas, &ending, NULL, NULL), WEIR_OK);
 	cr_expect_eq(weir_staging_put(ending.staging, &tensor, 1, in_good_time(), NULL, NULL), WEIR_OK);
-	cr_expect(ending.ended, "inside of the put");
+	cr_expect(ending.ended, "inside the put");
 	weir_tensor_release(tensor);
 }
 
@@ -451,7 +451,7 @@ Test(completions, the_variables_of_a_commit_are_destroyed_inside_of_it)
 		weir_tensor_release(parts[i].value);
 }
 
-/* A watch has no completion of the user, so it ends at once, even inside of a completion. */
+/* A watch has no completion of the user, so it ends at once, even inside a completion. */
 static void end_watch(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
 {
 	struct ending *ending = context;

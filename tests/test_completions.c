@@ -1,5 +1,5 @@
 /*
- * test_completions.c - the order of completions: an operation that ends inside of a completion
+ * test_completions.c - the order of completions: an operation that ends inside a completion
  * takes effect at once, and its own completion runs after the other one, even if that ends its
  * thread or forks. Only a completion that waits lets those behind it run.
  */

@@ -75,6 +75,6 @@ Test(errno_words, are_no_cancellation_point_though_strerror_r_is_one)
 
 	cr_assert_eq(pthread_create(&thread, NULL, ask_when_cancelled, &came_back), 0);
 	cr_assert_eq(pthread_join(thread, &result), 0);
-	cr_expect(came_back, "the thread was cancelled inside of the call");
+	cr_expect(came_back, "the thread was cancelled inside the call");
 	cr_expect(result == PTHREAD_CANCELED, "the thread's own cancellation point ends it");
 }

@@ -753,10 +753,11 @@ static void read_of_the_future(void)
 	weir_tensor *value;
 	weir_txn *txn;
 
+	weiri_store_relaxed(&weiri_clock, 100u);
 	if (weir_txn_begin(NULL, &txn, NULL) != WEIR_OK)
 		_exit(1);
 	assign(var); /* newer than the transaction */
-	weiri_store_relaxed(&weiri_clock, ((struct txn *)(void *)txn)->now - 1);
+	weiri_store_relaxed(&weiri_clock, ((struct txn *)(void *)txn)->now - 2);
 	(void)weir_txn_read(txn, var, &value, NULL);
 }
 

@@ -430,7 +430,7 @@ Test(map_staging, a_put_waits_at_the_memory_limit_and_is_refused_where_it_could_
 	stage_some(map, 1, second, 1);
 	cr_assert_eq(weir_map_staging_put(map, 2, first, &two, 1, 0, NULL, NULL), WEIR_DEADLINE_EXCEEDED);
 	cr_assert_eq(weir_map_staging_get(map, 1, first, &two, 1, 0, NULL, NULL), WEIR_OK);
-	/* This was the area's reference: it is the same tensor. */
+	/* The reference that the get returned: the area held the same tensor. */
 	weir_tensor_release(two);
 	cr_assert_eq(weir_map_staging_put(map, 2, first, &two, 1, 0, NULL, NULL), WEIR_OK,
 	             "a part that has left makes room");

@@ -73,7 +73,7 @@ Test(memory, more_than_the_address_space_is_null)
 	cr_expect_null(weiri_allocate_zeroed(&allocator, SIZE_MAX - 8, 8));
 }
 
-/* Allocators need not handle differences that overflow. */
+/* An allocator need not handle a size that overflows a difference of pointers. */
 Test(memory, no_allocator_is_asked_for_more_than_an_object_can_have)
 {
 	struct ledger ledger = {0};
@@ -81,7 +81,7 @@ Test(memory, no_allocator_is_asked_for_more_than_an_object_can_have)
 
 	cr_expect_null(weiri_allocate(&allocator, (size_t)PTRDIFF_MAX + 1, 16));
 	cr_expect_null(weiri_allocate_zeroed(&allocator, SIZE_MAX, 16));
-	cr_expect_eq(ledger.size, 0, "it was asked for %zu bytes", ledger.size);
+	cr_expect_eq(ledger.size, 0, "the allocator was asked for %zu bytes", ledger.size);
 }
 
 Test(memory, nothing_is_null_and_asks_nobody)

@@ -1,6 +1,7 @@
 /*
- * test_metrics.c - counters, means and histograms: each addition is there once, whichever threads
- * made it. A mean is read while its adder stands still anywhere. Buckets and quantiles.
+ * test_metrics.c - counters, means and histograms: each addition counts once, whichever thread made
+ * it. A mean is read while a thread is stopped at any instruction of an addition. Buckets and
+ * quantiles.
  */
 #include <criterion/criterion.h>
 
@@ -43,7 +44,8 @@ static void *count_up(void *counter)
 }
 
 /*
- * There are lines for all threads, for some, and for one. Then threads come when others have gone.
+ * The counter has a line for all threads, for some, or for one. The second run brings new threads
+ * after the first ones have ended.
  */
 Test(metrics, a_counter_has_what_all_threads_added)
 {
@@ -79,8 +81,7 @@ static void *address_of_line(void *counter)
 }
 
 /*
- * A new thread gets the lowest free line, and not a new one each time. So the lines suffice for
- * threads that come and go.
+ * A new thread gets the lowest free line. So a few lines suffice for threads that come and go.
  */
 Test(metrics, a_line_is_used_again_when_its_thread_has_ended)
 {
@@ -99,7 +100,7 @@ Test(metrics, a_line_is_used_again_when_its_thread_has_ended)
 		(void)pthread_join(thread, &line);
 		first = i == 0 ? line : first;
 		cr_expect_eq(line, first);
-		cr_expect_neq(line, mine, "the line of a living thread");
+		cr_expect_neq(line, mine, "the line of a running thread");
 	}
 	weiri_stripes_destroy(stripes);
 }
@@ -159,7 +160,7 @@ static void check_mean_beside_stopped(uint32_t threads)
 		trials++;
 		value = weir_mean_read(stepped_mean);
 		cr_expect(value.count == trials || value.count == trials + 1);
-		/* On a shared line the sum is added first. */
+		/* On a shared line an addition changes the sum before the count. */
 		cr_expect(value.sum == 3.0 * (double)value.count ||
 		              (threads == 1 && value.sum == 3.0 * (double)(value.count + 1)),
 		          "stopped before instruction %zu: %" PRIu64 " times 3 is %g", at, value.count, value.sum);
@@ -176,7 +177,7 @@ Test(metrics, an_adder_stopped_anywhere_keeps_no_reader_waiting)
 {
 	stepped_or_skip();
 	check_mean_beside_stopped(8);
-	/* The thread of the test has the line. */
+	/* The test's own thread has the line, so the stopped thread uses the shared one. */
 	check_mean_beside_stopped(1);
 }
 

@@ -60,7 +60,7 @@ static void fill_and_drain(weir_mpsc *mpsc, size_t capacity)
 		cr_assert_eq(weir_mpsc_try_dequeue(mpsc, &value), WEIR_WOULD_BLOCK);
 		cr_assert_eq(value, 77, "untouched");
 		cr_assert_eq(weir_mpsc_size_approx(mpsc), 0);
-		cr_assert_eq(weir_mpsc_try_enqueue(mpsc, 0), WEIR_OK, "laps begin anywhere");
+		cr_assert_eq(weir_mpsc_try_enqueue(mpsc, 0), WEIR_OK, "a lap may begin at any slot");
 		cr_assert_eq(take(mpsc), 0);
 	}
 }

@@ -96,7 +96,7 @@ Test(multi_queue, lanes_by_default_are_some_a_processor_and_no_more_than_values)
 
 /*
  * With 8 lanes, about 6 smaller keys are passed over on average (docs/concepts.md). With one random
- * lane the number would grow and grow.
+ * lane the number would grow without bound.
  */
 Test(multi_queue, the_smaller_of_two_lanes_is_near_the_smallest)
 {

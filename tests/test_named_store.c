@@ -71,7 +71,7 @@ Test(named_store, what_was_added_is_found_by_its_name_and_container)
 	cr_assert_eq(b.destroyed, 1);
 }
 
-/* What lies behind the text in its buffer is no part of it. */
+/* The bytes after the terminating zero are not part of the name. */
 Test(named_store, a_text_ends_with_its_zero)
 {
 	static const char containers[2][8] = {"part\0a", "part\0b"}, names[2][4] = {"x\0c", "x\0d"};
@@ -87,8 +87,8 @@ Test(named_store, a_text_ends_with_its_zero)
 }
 
 /*
- * These names have the same 64-bit FNV-1a hash in the container "". A name is not confused with
- * another one of its hash.
+ * These names have the same 64-bit FNV-1a hash in the container "". The store tells names with one
+ * hash apart.
  */
 Test(named_store, names_of_one_hash_are_told_apart)
 {
@@ -243,8 +243,8 @@ Test(named_store, a_name_that_comes_again_after_another_creates_nothing)
 }
 
 /*
- * Between the look-up and the insert of a create-or-get, another object of that name comes and goes
- * again. The call must notice both.
+ * Between the look-up and the insert of a create-or-get, a rival adds an object of that name, and
+ * in one case removes it again. The call must notice both.
  */
 struct rival {
 	struct order order;
@@ -590,7 +590,7 @@ Test(named_store, one_object_at_a_time_has_a_name_and_each_is_destroyed_once)
 	 * left.
 	 */
 	cr_assert_eq((size_t)(created - removed), weir_store_size_approx(crowd.store));
-	cr_assert_eq(crowd.alive, created - removed, "losing and removed objects are destroyed");
+	cr_assert_eq(crowd.alive, created - removed, "objects that lost the race or were removed are destroyed");
 	weir_store_destroy(crowd.store, NULL);
 	cr_assert_eq(crowd.alive, 0);
 }

@@ -1,6 +1,6 @@
 /*
- * test_op_kernel.c - functions of the user as nodes: what they get, what they must give, and how a
- * step leaves one behind.
+ * test_op_kernel.c - functions of the user as nodes: their arguments, their obligations, and how a
+ * step leaves one of them behind.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -215,8 +215,8 @@ Test(op_kernel, a_deadline_leaves_a_kernel_that_ignores_its_token_behind)
 	cr_assert_eq(weir_op_kernel(graph, "stubborn", be_stubborn, &stubborn, &x, 1, &f32_scalar, 1, &out, NULL, NULL),
 	             WEIR_OK);
 	/*
-	 * The deadline may pass before the kernel has begun. Then nothing is left behind, and a later
-	 * deadline is tried.
+	 * The deadline may pass before the kernel has begun. Then nothing is left behind, and the test
+	 * tries a later deadline.
 	 */
 	for (uint64_t length_ns = 20000000; !was_left_behind(&error); length_ns *= 2) {
 		cr_assert(length_ns < KIT_PATIENCE_NS, "%s", error.message);

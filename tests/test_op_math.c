@@ -135,8 +135,7 @@ Test(op_math, matmul_with_every_transposition)
 enum { N = 37, K = 41, M = 43 };
 
 /*
- * Fills both matrices, of shapes [rows,columns] before transposition, with small whole numbers, so
- * that sums are exact in f64.
+ * Fills a matrix with small whole numbers, so that sums are exact in f64.
  */
 static void fill(double *x, size_t count, int seed)
 {

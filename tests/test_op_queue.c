@@ -49,7 +49,7 @@ struct background {
 	const struct kit_bounds *options;
 	weir_error error;
 	enum weir_status status;
-	_Atomic(int) number; /* the kernel's */
+	_Atomic(int) number; /* of the thread, as Linux numbers it */
 	_Atomic(int) ended;
 	pthread_t thread;
 };
@@ -104,8 +104,8 @@ Test(op_queue, items_come_out_in_the_order_they_went_in)
 }
 
 /*
- * A completion that makes a run. What ends inside a completion is told after it, except to a run
- * that waits there.
+ * A completion that makes runs. An operation that ends inside a completion is delivered after it,
+ * except to a run that waits there.
  */
 static void run_inside(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
 {
@@ -139,8 +139,8 @@ Test(op_queue, a_run_inside_of_a_completion_ends)
 }
 
 /*
- * There are no workers: the thread that completes an operation hands the rest of the step to the
- * waiting caller.
+ * Without workers, the thread that completes an operation hands the rest of the step to the waiting
+ * caller.
  */
 Test(op_queue, a_blocked_dequeue_is_completed_by_an_enqueue)
 {
@@ -236,8 +236,8 @@ Test(op_queue, a_deadline_ends_a_blocked_dequeue_and_the_queue_stays_usable)
 
 	open_line(&line, 10, 1);
 	/*
-	 * The deadline may pass before the dequeue has begun. Then it did not wait, and a later
-	 * deadline is tried.
+	 * The deadline may pass before the dequeue has begun. Then it did not wait, and the test tries
+	 * a later deadline.
 	 */
 	for (uint64_t length_ns = 20000000; strstr(error.message, "dequeue \"take\" of queue \"input\" had waited") == NULL;
 	     length_ns *= 2) {
@@ -318,10 +318,16 @@ static void fire(void *context)
 	(void)weir_cancel_fire(context, NULL);
 }
 
-/* Of a trial, for stepped_stride(). A sanitizer tries more places, since it alone sees what was freed. */
+/*
+ * The cost of a trial, for stepped_stride(). With a sanitizer more places are tried, as only it
+ * sees a use after free.
+ */
 enum { COST = STEPPED_STRIDE == 1 ? 32 : 2 };
 
-/* An item ends the dequeue while the fire of the step's token stands; or the fire ends it when it goes on. */
+/*
+ * The thread that fires the step's token is stopped. An item ends the dequeue, or the fire does
+ * when it goes on.
+ */
 Test(op_queue, a_fire_that_stands_anywhere_leaves_alone_what_has_ended_meanwhile)
 {
 	struct kit_line line;
@@ -555,8 +561,8 @@ Test(op_queue, a_negative_batch_fails_the_step)
 }
 
 /*
- * If one op fails, another one that waits is cancelled. Its failure is derived, so the message is
- * that of the first op.
+ * If one op fails, another one that waits is cancelled. The second failure is derived, so the
+ * message is that of the first op.
  */
 Test(op_queue, an_error_elsewhere_cancels_a_blocked_operation_of_the_same_step)
 {

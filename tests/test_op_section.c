@@ -28,7 +28,7 @@ static void end_section(weir_critical_section *section)
 	cr_assert_eq(weir_critical_section_destroy(section, &error), WEIR_OK, "%s", error.message);
 }
 
-/* Adds one execution, whose building must succeed. */
+/* Adds one execution. The build must succeed. */
 static weir_output guarded(weir_graph *graph, const char *name, weir_critical_section *section, weir_node *const body[],
                            size_t count, weir_output result)
 {
@@ -218,8 +218,8 @@ Test(op_section, CRS_009_nested_on_the_same_shared_name_is_refused)
 }
 
 /*
- * What the body takes from outside is ready before: a feed, a constant, and a value that depends on
- * the last run of the section itself.
+ * Values from outside are ready before the body begins: a feed, a constant, and a value that
+ * depends on an earlier execution in the same section.
  */
 struct capture {
 	weir_graph *graph;
@@ -261,7 +261,10 @@ Test(op_section, CRS_008_what_comes_from_outside_is_there_before)
 	capture.x = kit_placeholder(capture.graph, "x", WEIR_F32, kit_shape(0));
 	capture.results[0] = read_then_add(capture.graph, section, var, capture.x);
 	capture.results[1] = read_then_add(capture.graph, section, var, kit_constant(capture.graph, kit_f32(1)));
-	/* The sum depends on the result of the first execution, which is there once that has left. */
+	/*
+	 * The sum depends on the result of the first execution, which is ready once that execution has
+	 * left.
+	 */
 	cr_assert_eq(weir_op_sub(capture.graph, NULL, capture.results[0], capture.results[0], &computed, NULL), WEIR_OK);
 	cr_assert_eq(weir_op_add(capture.graph, NULL, computed, capture.x, &computed, NULL), WEIR_OK);
 	capture.results[2] = read_then_add(capture.graph, section, var, computed);
@@ -294,7 +297,7 @@ Test(op_section, CRS_010_one_resource_in_two_sections)
 	weir_error error;
 
 	/*
-	 * The section has the resource for itself. It may use it again, but another section may not,
+	 * The section has the resource exclusively. It may use it again. Another section may not,
 	 * shared or not.
 	 */
 	cr_expect_eq(use_in(graph, one, 0, mine, NULL), WEIR_OK);
@@ -302,7 +305,7 @@ Test(op_section, CRS_010_one_resource_in_two_sections)
 	expect_refused(&error, use_in(graph, other, 0, mine, &error), WEIR_INVALID_ARGUMENT, "\"mine\"");
 	expect_refused(&error, use_in(graph, other, WEIR_SECTION_SHARES_RESOURCES, mine, &error), WEIR_INVALID_ARGUMENT,
 	               "critical section \"one\"");
-	/* The resource is shared. Then no section can have it for itself. */
+	/* The resource is shared. Then no section can have it exclusively. */
 	cr_expect_eq(use_in(graph, one, WEIR_SECTION_SHARES_RESOURCES, shared, NULL), WEIR_OK);
 	cr_expect_eq(use_in(graph, other, WEIR_SECTION_SHARES_RESOURCES, shared, NULL), WEIR_OK);
 	expect_refused(&error, use_in(graph, other, 0, shared, &error), WEIR_INVALID_ARGUMENT, "\"shared\"");
@@ -361,8 +364,8 @@ Test(op_section, what_cannot_be_is_refused)
 	cr_expect_eq(weir_op_critical_section(graph, "a", section, 0, body, 1, NULL, 0, NULL, NULL, &error),
 	             WEIR_ALREADY_EXISTS);
 	/*
-	 * None of these builds has tied a node. a may still join a section, and b may then not come
-	 * before it.
+	 * None of these builds has tied a node. Node a may still join a section, and then a control
+	 * edge to it from outside is refused.
 	 */
 	cr_expect_eq(weir_op_critical_section(graph, "good", section, 0, body, 1, &a, 1, &out, &node, &error), WEIR_OK,
 	             "%s", error.message);
@@ -416,7 +419,7 @@ Test(op_section, who_needs_one_node_of_a_body_runs_and_leaves_it_all)
 	(void)guarded(graph, "both", section, body, 2, read);
 	cr_expect_eq(kit_fetch_f32(session, read), 3.0f);
 	cr_expect_eq(kit_fetch_f32(session, read), 5.0f);
-	/* The name of the entrance alone is also taken, and no other node can pass for the entrance. */
+	/* A run of the entrance alone runs the whole body, and a feed cannot replace the entrance. */
 	cr_assert_eq(weir_graph_find(graph, "both/enter", &entrance, NULL), WEIR_OK);
 	cr_expect_eq(kit_run_target(session, entrance, &error), WEIR_OK, "%s", error.message);
 	cr_expect_eq(kit_var_f32(var, 0), 9.0f);
@@ -613,8 +616,8 @@ Test(op_section, a_kernel_inside_is_refused_to_wait_for_itself)
 }
 
 /*
- * Otherwise a section could wait for another one while it is inside, or contain nodes for which its
- * exit does not wait.
+ * Otherwise a section could wait for another one while one of its executions is inside, or contain
+ * nodes for which its exit does not wait.
  */
 Test(op_section, nothing_else_hangs_on_an_entrance)
 {
@@ -668,8 +671,8 @@ static weir_node *noting(weir_graph *graph, const char *name, struct note *note)
 }
 
 /*
- * The node outside is once older and once newer than the section: nodes without an order run in one
- * of both orders.
+ * The outside node is built once before and once after the section, because without an edge either
+ * could run first.
  */
 Test(op_section, an_edge_to_the_node_of_a_section_is_kept_before_it_is_entered)
 {
@@ -777,7 +780,9 @@ Test(op_section, building_and_running_survive_every_allocation_failing)
 	end_section(scarce.section);
 }
 
-/* A step that would wait for a section that is held, but finds no memory before it does, or to do it. */
+/*
+ * A step that must wait for a held section and runs out of memory before or as it begins to wait.
+ */
 static void enter_without_memory(weir_critical_section *section, size_t fail_at, weir_error *error)
 {
 	struct failing_allocator memory = {.fail_at = fail_at};

@@ -342,7 +342,10 @@ Test(op_variable, more_variables_than_fit_on_the_stack_of_a_commit)
 
 /* -- rows -------------------------------------------------------------------------------------- */
 
-/* A variable f32 [3,2] of 10, 20, ... 60. Rows 2 and 0 are named, with updates 1, 2 and 3, 4. */
+/*
+ * A variable f32 [3,2] of 10, 20, ... 60. The indices name rows 2 and 0, with the updates 1, 2 and
+ * 3, 4.
+ */
 struct rows {
 	weir_graph *graph;
 	weir_session *session;

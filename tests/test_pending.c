@@ -99,7 +99,7 @@ struct waiter {
 	weir_cancel *token;
 	enum weir_status status;
 	weir_error error;
-	/* At the end of the wait. */
+	/* Read when the wait has ended. */
 	int times_told;
 	struct told *told;
 	pthread_t thread;
@@ -119,7 +119,7 @@ static void begin_waiter(struct waiter *waiter)
 	cr_assert_eq(pthread_create(&waiter->thread, NULL, wait_for_it, waiter), 0);
 }
 
-/* A thread has marked the word before it sleeps. */
+/* A thread marks the word before it sleeps. */
 static int some_thread_sleeps(const weir_pending *pending)
 {
 	return (weiri_load_relaxed(&pending->finished) & WEIRI_PENDING_ASLEEP) == WEIRI_PENDING_ASLEEP;
@@ -254,7 +254,7 @@ static void note_section(void *context, enum weir_status status, const weir_erro
 	note(&((struct gate *)context)->told, status, error, NULL, 0);
 }
 
-/* The execution entered long before: the handle stands for the whole execution. */
+/* The execution entered the section long before. Its handle stands for the whole execution. */
 Test(pending, an_execution_in_a_critical_section_ends_when_it_has_left)
 {
 	weir_critical_section *section;
@@ -268,7 +268,7 @@ Test(pending, an_execution_in_a_critical_section_ends_when_it_has_left)
 	cr_assert_eq(weir_critical_section_start(section, pool, stay_inside, &gate, note_section, &pending, NULL), WEIR_OK);
 	await(weiri_load_acquire(&gate.inside));
 	cr_expect_eq(weir_pending_try_wait(pending, NULL), WEIR_WOULD_BLOCK);
-	/* This comes too late. */
+	/* The cancellation comes too late. */
 	weir_pending_cancel(pending, NULL);
 	weiri_store_release(&gate.may_leave, 1);
 	cr_expect_eq(weir_pending_wait(pending, in_good_time(), NULL, &error), WEIR_DATA_LOSS);

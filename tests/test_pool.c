@@ -1,6 +1,6 @@
 /*
- * test_pool.c - every submitted task runs once, whichever thread submits it, whatever sleeps, and
- * even without memory.
+ * test_pool.c - every submitted task runs once, whichever thread submits it, whichever workers
+ * sleep, and even without memory.
  */
 #include <criterion/criterion.h>
 

@@ -88,7 +88,7 @@ Test(priority_queue, capacity_is_exact_and_empty_is_exact)
 	}
 }
 
-/* The model: keys in order, and how often each came and left. */
+/* The model counts for each key the items that came and those that left. */
 Test(priority_queue, agrees_with_a_sorted_array_over_many_random_calls)
 {
 	enum { CAPACITY = 300, KEYS = 64, CALLS = 200000 };
@@ -163,7 +163,7 @@ Test(priority_queue, a_closed_one_gives_what_it_has_and_ends)
 	weir_priority_queue_destroy(queue, NULL);
 }
 
-/* The largest one is a matter of memory, which is not taken here. */
+/* Creation gets as far as the allocation, which this allocator refuses. */
 Test(priority_queue, the_largest_capacity_is_not_refused)
 {
 	struct failing_allocator none = {.fail_at = 1, .fail_count = SIZE_MAX};

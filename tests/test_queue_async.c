@@ -558,7 +558,10 @@ static void *feed_chain(void *argument)
 	return NULL;
 }
 
-/* It counts in plain memory, because its steps follow one another, whichever threads run them. */
+/*
+ * The chain counts in plain memory, because its completions run one after another, whichever
+ * threads run them.
+ */
 Test(queue_async, a_chain_of_completions_runs_one_at_a_time_on_any_thread)
 {
 	struct chain chain = {.queue = fifo(3)};
@@ -614,7 +617,7 @@ Test(queue_async, a_thread_that_is_stopped_in_a_completion_holds_up_nobody_behin
 		begin_waiting_call(&calls[i], i + 2);
 	cr_assert_eq(pthread_create(&thread, NULL, bring_three, &standstill), 0);
 	await(weiri_load_acquire(&standstill.reached));
-	/* The next thread that comes serves the others. */
+	/* The next thread that calls serves the others. */
 	put(standstill.queue, 4, 1);
 	for (size_t i = 0; i < 2; i++) {
 		cr_expect_eq(end_call(&calls[i]), WEIR_OK);

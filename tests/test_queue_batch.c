@@ -618,8 +618,7 @@ static void give_up(weir_pending *op)
 }
 
 /*
- * A dequeue that looked for putback items before they were put back went on to an item that went in
- * later.
+ * A dequeue that had looked for a putback before the batch gave back took a newer item.
  */
 static void pass_what_went_back(weir_queue *queue)
 {
@@ -662,8 +661,8 @@ Test(queue_batch, what_went_back_is_not_passed_by_a_dequeue_that_was_under_way)
 }
 
 /*
- * There is an item at each moment: first one that was put back, then newer ones beside it, then
- * those alone.
+ * The queue always holds an item: first one that was put back, then newer ones beside it, then the
+ * newer ones alone.
  */
 Test(queue_batch, a_dequeue_beside_what_went_back_and_what_comes_in_is_not_told_empty)
 {

@@ -107,7 +107,7 @@ static void expect_cause(weir_queue *queue, const char *code, const char *messag
 Test(queue_close, the_first_cause_is_in_every_later_message)
 {
 	weir_queue *queue = fifo(8);
-	weir_error first = {WEIR_DATA_LOSS, "line 12 is no number"}, second = {WEIR_INTERNAL, "somebody else"};
+	weir_error first = {WEIR_DATA_LOSS, "line 12 is no number"}, second = {WEIR_INTERNAL, "a later cause"};
 
 	cr_expect_eq(weir_queue_close(queue, WEIR_CLOSE_DRAIN, &first), WEIR_OK);
 	cr_expect_eq(weir_queue_close(queue, WEIR_CLOSE_CANCEL, &second), WEIR_OK);
@@ -217,8 +217,8 @@ Test(queue_close, a_single_dequeue_ahead_of_a_batch_is_not_told_the_end_before_t
 	void *items[3];
 
 	/*
-	 * On the list there are a single dequeue and a batch. The batch has item 1, which came while
-	 * only the batch could take it.
+	 * The first single dequeue gets item 1. The batch then holds item 2 and waits for more, and a
+	 * second single dequeue waits behind it.
 	 */
 	begin_waiting_call(&single, 1);
 	put(queue, 1, 1);
@@ -538,8 +538,8 @@ static void *close_it(void *argument)
 }
 
 /*
- * What one thread sees: at first the queue is open and the item goes in, or is refused. Once any
- * call says "closed", no item ever goes in again.
+ * The view of one thread: while the queue is open, an item goes in or is refused. Once any call
+ * says "closed", no later item goes in.
  */
 static int sees_closed_and_then_open(weir_queue *queue)
 {

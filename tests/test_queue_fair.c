@@ -28,7 +28,7 @@ static weir_pending *waits_and_is_not_served(weir_queue *queue, enum weir_queue_
 
 static void serve_him_now(weir_queue *queue, weir_pending *op)
 {
-	/* As a claimer that is finished and has missed nothing. */
+	/* Gives up the claim, like a claimer that found no note. */
 	weiri_store_release(&op->state, 0u);
 	weiri_queue_pump(weiri_record_get(), queue);
 	weir_pending_release(op);
@@ -173,7 +173,7 @@ Test(queue_fair, who_has_ended_and_is_still_linked_holds_up_nobody)
 
 	cr_assert_eq(weir_queue_start(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items, 1, note, &status, &op, NULL), WEIR_OK);
 	cr_assert(weiri_pending_claim(op));
-	/* This is left to the operation, or to the next call after it has ended. */
+	/* The item is for the operation, or for the next call once the operation has ended. */
 	put(queue, 1, 1);
 	mark_removed(&op->entries->node);
 	expect_next(queue, 1, 1);

@@ -1,6 +1,6 @@
 /*
- * test_queue_memory.c - without memory nothing is lost, nothing leaks, and the queue stays usable;
- * and when memory is allocated at all.
+ * test_queue_memory.c - a failed allocation loses and leaks nothing and leaves the queue usable;
+ * and which calls allocate at all.
  */
 #include "queue_kit.h"
 
@@ -57,7 +57,7 @@ struct waiting {
 	/* The items in the queue, from 1 on, before and after the call. */
 	size_t inside;
 	int with_token;
-	/* How the call ends with memory: at its deadline, which has passed. */
+	/* The status if no allocation fails. The deadline has passed. */
 	enum weir_status expected;
 };
 
@@ -347,7 +347,7 @@ static void put_back_and_take(weir_queue *queue, size_t rounds)
 		expect_next(queue, 0, 2);
 		expect_nothing(queue);
 		/*
-		 * Sometimes there is one more, so that each kind of retired object sometimes starts a
+		 * Some rounds have one more batch, so that each kind of retired object sometimes starts a
 		 * collection.
 		 */
 		if (i % 3 == 0)

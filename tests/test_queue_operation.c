@@ -67,7 +67,7 @@ Test(queue_operation, one_claim_at_a_time)
 
 	cr_expect_eq(weiri_pending_claim(op), 0);
 	cr_expect_eq(state_of(op), WEIRI_PENDING_CLAIMED | WEIRI_PENDING_AGAIN);
-	/* It looks again and then waits. */
+	/* The claimer looks again, and the operation then waits. */
 	cr_expect_eq(carry_on(queue, op), WEIRI_PENDING_STUCK);
 	cr_expect_eq(state_of(op), 0);
 	weir_pending_cancel(op, NULL);
@@ -293,8 +293,8 @@ Test(queue_operation, a_start_leaves_no_section_open_whether_it_waits_or_ends)
 enum { FOUND = 0, NOT_FOUND = 1, CANNOT_TRY = 2 };
 
 /*
- * Linux refuses it from now on, as in a sandbox that is entered late. Returns 0 if that is not
- * possible here.
+ * Makes Linux refuse membarrier from now on, as in a sandbox that is entered late. Returns 0 if
+ * that is not possible here.
  */
 static int refuse_membarrier(void)
 {

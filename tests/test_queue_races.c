@@ -64,7 +64,10 @@ static void meet_weir(void *context)
 	cr_assert_not_null(weiri_record_get());
 }
 
-/* Of a trial, for stepped_stride(). A sanitizer tries more places, since it alone sees what was freed. */
+/*
+ * The cost of a trial, for stepped_stride(). With a sanitizer more places are tried, as only it
+ * sees a use after free.
+ */
 enum { COST = STEPPED_STRIDE == 1 ? 16 : 2 };
 
 static void fire(void *context)
@@ -73,8 +76,9 @@ static void fire(void *context)
 }
 
 /*
- * An item ends the wait while the fire stands; or the fire has it, and ends it when it goes on. Of an operation that has ended
- * the memory is given back meanwhile, and a sanitizer sees when it is touched.
+ * The thread that fires the token is stopped. An item ends the wait meanwhile, or the fire has
+ * claimed the operation and ends it when it goes on. The memory of an ended operation is freed
+ * meanwhile, so a sanitizer sees a later use.
  */
 Test(queue_races, a_fire_that_stands_anywhere_leaves_alone_what_has_ended_meanwhile)
 {
@@ -117,7 +121,7 @@ struct storm {
 	weir_queue *queue;
 	size_t consumers;
 	_Atomic(int) stop; /* for the producers */
-	/* Of calls that wait. The thread that fires a token takes it. */
+	/* The tokens of calls that wait. The thread that fires a token takes it out. */
 	_Atomic(weir_cancel *) tokens[PRODUCERS + MOST_CONSUMERS];
 	_Atomic(int) worker;
 	_Atomic(int) disorder;

@@ -146,7 +146,7 @@ Test(queue_readiness, follows_min_after_dequeue_of_a_shuffle_queue)
 	cr_expect(!is_lit(readable));
 	cr_expect(is_lit(writable));
 	cr_assert_eq(weir_queue_close(queue, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
-	cr_expect(is_lit(readable), "closing lifts it");
+	cr_expect(is_lit(readable), "a close lifts the minimum");
 	destroy(queue);
 }
 
@@ -363,7 +363,10 @@ Test(queue_readiness, survives_every_allocation_failing)
 	             "three for a queue, one each for a descriptor and two bells");
 }
 
-/* Memory that is asked for a descriptor makes another one first, as a second thread may. */
+/*
+ * An allocator that, within a request for a descriptor, makes a second request, as another thread
+ * may.
+ */
 struct rivalry {
 	struct failing_allocator memory; /* never fails */
 	weir_queue *queue;               /* not NULL: at the next allocation */
@@ -617,8 +620,7 @@ static void *ask(void *argument)
 }
 
 /*
- * Requests at the same time get the same descriptor, which is right about an item that goes in
- * meanwhile.
+ * Simultaneous requests get the same descriptor, and it shows an item that goes in meanwhile.
  */
 Test(queue_readiness, requests_beside_an_enqueue)
 {

@@ -39,8 +39,8 @@ void sdallocx(void *memory, size_t size, int flags)
 }
 
 /*
- * If all tests share a process, ended threads leave records that a new thread would adopt. So these
- * records are in use now.
+ * If all tests share a process, ended threads leave records that a new thread would adopt. So this
+ * thread takes these records.
  */
 static void occupy_idle_records(void)
 {
@@ -49,7 +49,7 @@ static void occupy_idle_records(void)
 	for (; record != NULL; record = record->next) {
 		uint64_t owner = weiri_load_relaxed(&record->owner);
 
-		/* This thread lives on, so the record is not taken back. */
+		/* This thread goes on, so no other thread can adopt the record. */
 		if ((uint32_t)owner == 0)
 			(void)weiri_cas_acquire(&record->owner, &owner, owner | weiri_thread_id());
 	}
@@ -276,7 +276,7 @@ Test(queue_recordless, calls_without_memory_for_the_record_say_so_and_change_not
 	destroy(queue);
 }
 
-/* -- objects with memory of their own that cannot be entered where a dump finds them ----------- */
+/* -- objects that have memory but cannot be registered for a dump ------------------------------ */
 
 static enum weir_status create_queue(const weir_allocator *allocator, void **out, weir_error *error)
 {

@@ -124,7 +124,9 @@ static void end(weir_queue_runner *runner)
 	cr_assert_eq(weir_queue_runner_destroy(runner, NULL), WEIR_OK);
 }
 
-/* None runs any more, and yet it has a few instructions to go. */
+/*
+ * No thread counts as running any more, yet the last one still has a few instructions to execute.
+ */
 Test(queue_runner, one_whose_threads_have_just_left_is_destroyed_as_a_whole)
 {
 	struct failing_allocator memory = {.fail_at = 0};
@@ -645,8 +647,8 @@ Test(queue_runner, a_start_that_lacks_memory_calls_no_step)
 	struct weir_queue_runner_step step = {count_to_limit, &source, NULL};
 	struct ends ends = {.closed = 0};
 	/*
-	 * WEIR_OK is not an end. A user that asks for it as an end gets none from threads that call no
-	 * step.
+	 * WEIR_OK is not an end. If a user names it as one, threads that call no step still end
+	 * nothing.
 	 */
 	struct weir_queue_runner_options of_runner = {WEIR_QUEUE_RUNNER_OPTIONS_INIT,
 	                                              .steps = &step,
@@ -961,7 +963,7 @@ static enum weir_status put_a_tensor(void *context, weir_cancel *cancel, weir_er
 	enum weir_status status;
 
 	cr_assert_eq(weir_tensor_scalar_f32(1, &tensor), WEIR_OK);
-	/* It ends by the close alone, because this step does not look at its token. */
+	/* The enqueue ends by the close alone, because this step does not look at its token. */
 	(void)cancel;
 	status = weir_tensor_queue_enqueue(context, &tensor, 1, WEIR_NO_DEADLINE, NULL, error);
 	weir_tensor_release(tensor);

@@ -2,7 +2,7 @@
  * test_queue_yield.c - a call that would have to wait lets other threads run first, and looks
  * again.
  *
- * This file defines sched_yield(), so that what other threads do meanwhile happens exactly then.
+ * This file defines sched_yield(), so that the actions of other threads happen exactly at a yield.
  */
 #include "queue_kit.h"
 
@@ -21,7 +21,7 @@ int sched_yield(void)
 
 	if (queue == NULL)
 		return (int)syscall(SYS_sched_yield);
-	/* What the others do may yield too. */
+	/* The actions of the others may yield, too. */
 	watched = NULL;
 	yields++;
 	if (others != NULL)
@@ -145,7 +145,7 @@ Test(queue_yield, who_may_not_wait_does_not_yield)
 	expect_once((struct trial){.status = WEIR_DEADLINE_EXCEEDED});
 }
 
-/* The place of a call among the waiting ones counts. */
+/* The order of arrival counts, so the call joins the list at once. */
 Test(queue_yield, in_a_fair_queue_nobody_yields)
 {
 	expect_once((struct trial){

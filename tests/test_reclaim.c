@@ -27,8 +27,7 @@ Test(reclaim, a_section_keeps_what_was_alive_in_it_and_nothing_born_later)
 	uint64_t outer;
 
 	/*
-	 * The section belongs to this thread. A collection does not care which thread a section belongs
-	 * to.
+	 * The section belongs to this thread. A collection treats the sections of all threads alike.
 	 */
 	outer = weiri_section_enter(record);
 	weiri_retire(record, &old->retired);
@@ -327,7 +326,10 @@ Test(reclaim, a_slot_keeps_the_one_object_that_it_names)
 	cr_assert_not_null(slot);
 	weiri_slot_claim(slot, held);
 	weiri_retire(record, &held->retired);
-	/* There are so many, at so many addresses, that some share a bit of the filter with it. */
+	/*
+	 * There are so many, at so many addresses, that some share a bit of the filter with the held
+	 * object.
+	 */
 	for (unsigned i = 0; i < OTHERS; i++)
 		others[i] = make(1, &others_freed);
 	for (unsigned i = 0; i < OTHERS; i++)

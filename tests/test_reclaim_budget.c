@@ -180,7 +180,7 @@ static void *flush_once(void *unused)
 
 enum { PILE = 40 };
 
-/* PILE large objects are retired. A collector comes to one of them and stops there. */
+/* Retires PILE large objects and starts a collector, which stops at one of them. */
 static pthread_t stop_a_collector(_Atomic(uint32_t) *freed)
 {
 	struct weiri_record *record = my_record();

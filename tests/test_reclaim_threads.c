@@ -76,8 +76,7 @@ Test(reclaim, slots_outlive_their_thread)
 }
 
 /*
- * The destructor of a key that was made before the library made its own, and the destructor of one
- * made after it.
+ * Keys with destructors. One is created before the library's own key, one after it.
  */
 static pthread_key_t early_key, late_key;
 static _Atomic(uint32_t) destroyed_freed;

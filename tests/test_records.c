@@ -41,7 +41,7 @@ static void expect_in_child(int (*body)(void))
 	if (child == 0)
 		_exit(body());
 	cr_assert_eq(waitpid(child, &status, 0), child);
-	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "it said %d", status);
+	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with %d", status);
 }
 
 static int say(const char *what, size_t found, size_t most)
@@ -72,7 +72,7 @@ static void *use_weir(void *context)
 	return NULL;
 }
 
-/* As a thread whose pthread_kill() has just failed because its thread is gone. */
+/* As in a thread whose call of pthread_kill() has just failed because the target has ended. */
 static void *use_weir_after_a_failure(void *context)
 {
 	errno = ESRCH;
@@ -108,8 +108,7 @@ Test(records, of_threads_in_a_row_are_few_where_all_keys_are_taken)
 static pthread_key_t others;
 
 /*
- * The destructor of another library: it uses Weir, and comes again in the next round of
- * destructors.
+ * The destructor of another library: it uses Weir, and runs again in the next round of destructors.
  */
 static void use_weir_and_come_again(void *value)
 {
@@ -145,7 +144,7 @@ Test(records, of_threads_in_a_row_are_few_where_a_destructor_uses_weir_in_each_r
 
 static _Atomic(uint32_t) standing, go_home, strangers;
 
-/* It is in a section all the time, which would end if another thread took its record. */
+/* The thread stays in a section, which would end if another thread took its record. */
 static void *stand(void *context)
 {
 	struct weiri_record *record = weiri_record_get();
@@ -196,7 +195,7 @@ Test(records, of_threads_that_live_stay_theirs_whatever_errno_was)
 
 static _Atomic(uint32_t) in_use[1024];
 
-/* It is alone in its record as long as it lives. */
+/* The thread is the only owner of its record until it ends. */
 static void *be_alone(void *context)
 {
 	struct weiri_record *record = weiri_record_get();

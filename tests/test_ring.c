@@ -405,7 +405,7 @@ Test(ring, lives_in_memory_of_the_callers)
 }
 
 /*
- * What a thread leaves that was stopped before it stored its hint: a ticket that was new at some
+ * A thread that is stopped before it stores its hint later stores a ticket that was new at an
  * earlier time.
  */
 static void check_old_hints(weir_ring *ring, size_t capacity)

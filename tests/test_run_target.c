@@ -57,7 +57,7 @@ static void put(struct line *line, int count)
 	}
 }
 
-/* Returns the next item; or returns 0 and sets the status. */
+/* Returns the next item, or 0 if the status is not WEIR_OK. */
 static float take(struct line *line, enum weir_status *status)
 {
 	weir_tensor *value = NULL;

@@ -167,7 +167,7 @@ Test(safetensors, each_fault_is_refused_and_named)
 }
 
 /*
- * Every beginning of a good header, and a change of every byte of it, is read or refused, and never
+ * Every prefix of a good header, and every change of one byte of it, is read or refused, and never
  * read past its end. (AddressSanitizer checks that.)
  */
 Test(safetensors, a_cut_or_changed_header_is_harmless)
@@ -330,8 +330,7 @@ Test(safetensors, the_largest_numbers_are_kept)
 }
 
 /*
- * These names have the same 64-bit FNV-1a hash. A name is not confused with another one of its
- * hash.
+ * These names have the same 64-bit FNV-1a hash. The look-up tells names with one hash apart.
  */
 Test(safetensors, names_of_one_hash_are_told_apart)
 {

@@ -375,7 +375,7 @@ Test(select, an_enqueue_that_waited_before_a_close_that_drains_still_goes_in)
 	put(full, 1, 1);
 	begin_choice(&chooser, empty, 1);
 	close_it(full, WEIR_CLOSE_DRAIN, "the closer");
-	/* The thread of the select may be looking once more. */
+	/* The thread of the select may be making one more attempt. */
 	await(idle_in(empty) == 1);
 	expect_next(full, 1, 1);
 	cr_assert_eq(end_choice(&chooser), WEIR_OK);

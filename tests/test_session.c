@@ -650,7 +650,7 @@ struct observed_memory {
 	/* NULL: it does not look. */
 	const weir_session *session;
 	int returned;
-	/* Memory was released when nothing kept the session any more. */
+	/* The number of releases when no step was left in the session. */
 	int too_late;
 };
 
@@ -707,7 +707,7 @@ struct exchange {
 	weir_node *targets[2];
 };
 
-/* Memory fails in a run whose plan already exists. */
+/* An allocation fails in a run whose plan already exists. */
 static enum weir_status run_exchange(const weir_allocator *failing, void *context)
 {
 	struct exchange *exchange = context;

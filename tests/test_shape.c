@@ -56,8 +56,8 @@ Test(dtype, every_dtype_has_a_name_of_its_own)
 Test(dtype, a_number_that_is_none_has_no_size_and_no_name)
 {
 	/*
-	 * The numbers also stay within the range of the enum's bits, as an uninitialized field of a
-	 * caller might.
+	 * These numbers are within the range of the enum's bits, as that of an uninitialized field may
+	 * be.
 	 */
 	static const int numbers[] = {0, WEIR_BYTES + 1, 15};
 

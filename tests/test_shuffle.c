@@ -411,7 +411,7 @@ static void churn_in(size_t capacity, size_t min_after_dequeue)
 		cr_assert_eq(pthread_create(&threads[i], NULL, churn_on, &churn), 0);
 	for (size_t i = 0; i < WORKERS; i++)
 		cr_assert_eq(pthread_join(threads[i], NULL), 0);
-	/* All threads have ended, and all places are there again. */
+	/* All threads have ended, and no place is lost. */
 	left = weir_queue_size_approx(churn.queue);
 	while (weir_queue_try_enqueue(churn.queue, item(SIZE_MAX)) == WEIR_OK)
 		room++;

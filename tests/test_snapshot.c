@@ -1,7 +1,7 @@
 /*
  * test_snapshot.c - snapshots and handles: one instant, any number of variables, and handles beyond
- * the slots, in other threads and after the end of their variables. Both are stopped at each of
- * their instructions while other threads write and collect.
+ * the slots, in other threads and after the end of their variables. Snapshots and reads are stopped
+ * at each instruction while other threads write and collect.
  */
 #include <criterion/criterion.h>
 
@@ -35,7 +35,7 @@ static void check_snapshot_of(size_t count, size_t by_reference)
 	misses = slot_misses();
 	cr_assert_eq(weir_var_snapshot(vars, count, reads, NULL), WEIR_OK);
 	cr_expect_eq(slot_misses() - misses, by_reference, "%zu variables", count);
-	/* What is replaced and destroyed afterwards stays as it was. */
+	/* The handles keep their versions although the variables are assigned and destroyed. */
 	for (size_t i = 0; i < count; i++) {
 		assign(vars[i], -1);
 		weir_var_destroy(vars[i], NULL);
@@ -193,7 +193,7 @@ Test(snapshot, a_variable_without_a_value_is_named_and_no_handle_is_held)
 	weir_read_release_many(reads, 3);
 	for (size_t i = 0; i < 3; i++)
 		weir_var_destroy(vars[i], NULL);
-	/* Also the handles that the first snapshot had taken. */
+	/* Not even a handle that the first snapshot had taken is left. */
 	expect_nothing_left();
 }
 
@@ -398,7 +398,8 @@ static void judge(struct scene *scene, size_t count, size_t at)
 	weir_read_release_many(scene->reads, count);
 	overtake(scene);
 	if (scene->kept.tensor != NULL)
-		cr_assert_eq(value_of(&scene->kept), (int64_t)scene->kept.version - 1, "stopped at %zu: a handler's", at);
+		cr_assert_eq(value_of(&scene->kept), (int64_t)scene->kept.version - 1,
+		             "stopped at %zu: the handle of a handler", at);
 	weir_read_release(&scene->kept);
 }
 
@@ -428,7 +429,7 @@ static int overtake_at(struct scene *scene, struct stepped call, size_t at, size
 	return stood;
 }
 
-/* Runs that for each instruction and for different numbers of stops. */
+/* Calls overtake_at() for each instruction and for several numbers of stops. */
 static void overtake_everywhere(struct scene *scene, struct stepped call, size_t count)
 {
 	static const size_t stops[] = {1, 2, 9};

@@ -47,7 +47,7 @@ static size_t look(uint64_t limit_ns, struct seen *seen)
 	return found;
 }
 
-/* Looks until there are `count` of that age. */
+/* Looks until `count` stalls have that age. */
 static void await(uint64_t limit_ns, size_t count, struct seen *seen)
 {
 	uint64_t until = weir_deadline_in(patience_ns);
@@ -353,7 +353,7 @@ Test(stalls, ages_are_never_too_large_and_half_of_the_truth_at_least)
 	} past[64];
 	size_t count = 0;
 
-	/* There is at most one era each millisecond, and each is judged all the time. */
+	/* At most one era begins each millisecond, and the age of every era is checked all the time. */
 	for (uint64_t began = weir_now_ns(), now = began; now - began < 400000000; now = weir_now_ns()) {
 		if (count < 64 && (count == 0 || now - past[count - 1].ended_ns > 1000000)) {
 			past[count].era = weiri_load_relaxed(&weiri_era);
@@ -381,8 +381,8 @@ Test(stalls, ages_are_never_too_large_and_half_of_the_truth_at_least)
 }
 
 /*
- * The earlier collections have set the memory aside. All of them came in the tick of the note.
- * Later collections find nothing else and begin no era. (If the tick ends too early, the earlier
+ * The earlier collections have set the memory aside. All of them ran in the tick of the note. Later
+ * collections find nothing else and begin no era. (If the tick ends too early, the earlier
  * collections have made the note.)
  */
 Test(stalls, what_a_section_holds_grows_older_though_collections_pass_it_by)
@@ -403,7 +403,7 @@ Test(stalls, what_a_section_holds_grows_older_though_collections_pass_it_by)
 	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
 }
 
-/* Begins eras for so long, and lets them be noted. */
+/* Begins and notes eras for that time. */
 static void pass_eras(uint64_t ns)
 {
 	for (uint64_t began = weir_now_ns(); weir_now_ns() - began < ns;) {
@@ -412,7 +412,7 @@ static void pass_eras(uint64_t ns)
 	}
 }
 
-/* Of the first level, which has the notes of 16 eras. */
+/* 20 ticks of the first level, which has the notes of 16 eras. */
 static const uint64_t ticks_20_ns = UINT64_C(20) << 22;
 
 Test(stalls, an_era_that_goes_on_has_no_age)
@@ -424,7 +424,7 @@ Test(stalls, an_era_that_goes_on_has_no_age)
 	}
 }
 
-/* A look takes the time, and the thread may be stopped then. */
+/* A look reads the clock, and its thread may be stopped afterwards. */
 Test(stalls, what_was_noted_later_makes_nothing_older)
 {
 	uint64_t era = weiri_load_relaxed(&weiri_era), now = weir_now_ns();

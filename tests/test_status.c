@@ -45,7 +45,7 @@ Test(status, fail_fills_the_error_and_returns_the_code)
 
 Test(status, fail_without_an_error_returns_the_code)
 {
-	cr_expect_eq(weiri_fail(NULL, WEIR_NOT_FOUND, "%s", "nobody hears"), WEIR_NOT_FOUND);
+	cr_expect_eq(weiri_fail(NULL, WEIR_NOT_FOUND, "%s", "dropped"), WEIR_NOT_FOUND);
 }
 
 Test(status, a_message_that_is_too_long_is_cut_and_terminated)

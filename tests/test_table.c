@@ -43,7 +43,7 @@ static int64_t row_of(const weir_table_view *view, int64_t row)
 
 enum { UPDATES = 40, MOST_INDICES = 20 };
 
-/* All rows of both are equal. */
+/* All rows of the table and of the variable are equal. */
 static void expect_equal(weir_table *table, weir_var *var)
 {
 	weir_table_view view;

@@ -42,7 +42,7 @@ Test(tensor_queue, create_refuses_bad_options_and_says_which)
 	expect_refused(bad, "components");
 	bad.component_count = WEIR_TENSOR_QUEUE_MAX_COMPONENTS + 1;
 	expect_refused(bad, "65 components");
-	/* What the queue of pointers refuses. */
+	/* Options that the queue of pointers refuses. */
 	bad = good;
 	bad.capacity = 0;
 	expect_refused(bad, "capacity");
@@ -319,7 +319,7 @@ Test(tensor_queue, a_tuple_that_differs_from_the_spec_is_refused_by_name)
 	                     WORDS("component 0 (image)", "must be [2]", "got [3]"));
 	expect_tuple_refused(queue, (weir_tensor *[]){image, image}, 2,
 	                     WORDS("component 1 (label)", "must be []", "got [2]"));
-	/* This holds in whatever state the queue is. */
+	/* The refusal does not depend on the state of the queue. */
 	cr_expect_eq(weir_tensor_queue_close(queue, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
 	expect_tuple_refused(queue, (weir_tensor *[]){wide, label}, 2, WORDS("component 0 (image)"));
 	weir_tensor_release(image);
@@ -534,7 +534,7 @@ Test(tensor_queue, destroy_releases_what_is_inside)
 	expect_no_tensor_left();
 }
 
-/* Returns 1 if poll() says so at once. */
+/* Returns 1 if poll() finds the descriptor readable at once. */
 static int is_ready(int fd)
 {
 	struct pollfd look = {.fd = fd, .events = POLLIN};

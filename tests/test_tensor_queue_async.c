@@ -6,7 +6,7 @@
 
 #include "late_failure.h"
 
-/* What the completion was told. A tuple of at most two tensors is kept. */
+/* The arguments of the completion. A tuple of at most two tensors is kept. */
 struct started {
 	weir_pending *op;
 	_Atomic(int) completions;

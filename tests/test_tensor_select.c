@@ -38,7 +38,7 @@ Test(tensor_select, takes_the_tuple_of_the_queue_that_has_one)
 	expect_no_tensor_left();
 }
 
-/* The queue has references of its own on the tuple that goes in. The other case keeps none. */
+/* The queue takes its own references to the tuple that goes in. The other case keeps none. */
 Test(tensor_select, puts_one_tuple_and_keeps_no_reference_to_the_other)
 {
 	weir_tensor_queue *full = scalar_queue(1), *free_one = scalar_queue(1);

@@ -239,8 +239,8 @@ Test(tensor_wrap, no_memory_for_the_header_leaves_the_data_with_its_owner)
 }
 
 /*
- * An allocator that lives in the wrapped memory. The release function may end it, so nothing may be
- * released after it.
+ * An allocator that lives in the wrapped memory. The release function may end the allocator, so
+ * nothing may be released after that.
  */
 static void end_the_allocator(void *context, void *data)
 {

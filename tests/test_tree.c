@@ -65,7 +65,7 @@ static struct weiri_tree *tree_now(void)
 }
 
 /*
- * Adds or removes each of `count` numbers. Returns 0 if there was no memory; then nothing was done.
+ * Adds or removes each of `count` numbers. Returns 0 and changes nothing if there is no memory.
  */
 static int change(const weir_allocator *allocator, const int which[], size_t count, char in[static NUMBERS])
 {

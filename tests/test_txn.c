@@ -1,6 +1,6 @@
 /*
- * test_txn.c - transactions: what they see, what they refuse and say, and what becomes of those
- * that lose. Many run at once, and one is stopped at each of its instructions.
+ * test_txn.c - transactions: what they see, what they refuse and say, and what an aborted one
+ * leaves. Many run at once, and one is stopped at each of its instructions.
  */
 #include <criterion/criterion.h>
 
@@ -347,8 +347,8 @@ Test(txn, what_it_held_is_let_go_when_it_is_aborted)
 }
 
 /*
- * The transaction has more variables than the first arrays hold, and everything that a commit
- * needs. All is gone when it returns.
+ * The transaction has more variables than its first arrays hold, so each kind of allocation occurs.
+ * Everything is freed when this returns.
  */
 static enum weir_status transact_with(const weir_allocator *allocator, void *context)
 {
@@ -548,7 +548,7 @@ Test(txn, transfers_by_many_threads_keep_the_sum_at_every_look)
 
 struct body {
 	weir_var *var;
-	/* How many are answered with WEIR_ABORTED. */
+	/* The number of calls, and of those whose commit is made to abort. */
 	unsigned calls, aborts;
 	enum weir_status status;
 };
@@ -601,7 +601,7 @@ Test(txn, run_gives_up_at_its_deadline_and_says_what_the_last_attempt_met)
 	cr_expect_eq(weir_txn_run(&variables_memory, interfere, &body, 0, &error), WEIR_DEADLINE_EXCEEDED);
 	cr_expect_eq(body.calls, 1, "there is always one attempt");
 	cr_expect_str_eq(error.message,
-	                 "the deadline passed after 1 attempts; the last: variable \"hot\" is at version 2, expected 1");
+	                 "the deadline passed after 1 attempt; the last: variable \"hot\" is at version 2, expected 1");
 	cr_expect_eq(weir_txn_run(&variables_memory, interfere, &body, weir_deadline_in(2000000), NULL),
 	             WEIR_DEADLINE_EXCEEDED);
 	cr_expect_gt(body.calls, 2);
@@ -637,7 +637,7 @@ static void sum_up(void *context)
 	scene->status = commit(txn, NULL);
 }
 
-/* `meanwhile` comes to its end wherever our transaction stands. */
+/* `meanwhile` completes wherever our transaction is stopped. */
 static void stop_everywhere(void (*meanwhile)(struct scene *scene), void (*judge)(struct scene *scene, size_t at))
 {
 	struct scene scene;

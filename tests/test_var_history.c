@@ -197,8 +197,8 @@ static void assign_the_fourth(void *context)
 }
 
 /*
- * `call` stands anywhere while versions up to `last` are published and everything that may be freed
- * is freed.
+ * `call` is stopped anywhere while versions up to `last` are published and everything that may be
+ * freed is freed.
  */
 static void stop_everywhere(void (*call)(void *context), int64_t last, void (*judge)(struct scene *scene, size_t at))
 {

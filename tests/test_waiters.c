@@ -81,8 +81,8 @@ Test(waiters, a_post_stays_for_some_looks_and_then_goes)
 enum { ROUNDS = 20000, PARTNERS = 2 };
 
 /*
- * Two threads wait in turns for one that makes changes. Each change is waited for, some at once and
- * some after many changes without a waiter.
+ * Two threads wait for each change that a third thread makes. The third one looks up to 130 more
+ * times after a change, so that the post is sometimes withdrawn.
  */
 struct game {
 	struct weiri_waiters waiters;

@@ -225,7 +225,7 @@ static void *chase(void *context)
 	return NULL;
 }
 
-/* No thread misses the last version, however it comes beside their waits. */
+/* No thread misses the last version, however its write interleaves with their waits. */
 Test(watch, many_follow_a_writer_to_its_end)
 {
 	weir_var *var = variable(0);
@@ -292,7 +292,9 @@ Test(watch, a_callback_gets_the_newest_once)
 	destroy(var);
 }
 
-/* context: calls from within a section of this thread, of which there are to be none, and all calls. */
+/*
+ * context: the number of calls within a section of this thread, which must be 0, and of all calls.
+ */
 static void look_for_a_section(void *context, enum weir_status status, const weir_error *error, weir_read *read)
 {
 	int *calls = context;
@@ -303,7 +305,10 @@ static void look_for_a_section(void *context, enum weir_status status, const wei
 	weir_read_release(read);
 }
 
-/* In one it could not wait for memory to be freed, and would keep other threads from freeing theirs. */
+/*
+ * In a section it could not wait for memory to be freed, and would keep other threads from freeing
+ * theirs.
+ */
 Test(watch, a_callback_runs_outside_of_sections_after_every_kind_of_write)
 {
 	weir_var *vars[2] = {variable(1), variable(1)};
@@ -536,7 +541,10 @@ static void start_and_watch(void *context)
 	cr_assert_eq(weir_watch_create(scene->var, 1, &scene->watch, NULL), WEIR_OK);
 }
 
-/* A thread that comes to wait and stands anywhere holds up no writer, and misses no version. */
+/*
+ * A thread that is stopped anywhere while it begins to wait holds up no writer and misses no
+ * version.
+ */
 Test(watch, stopped_anywhere_who_comes_to_wait_holds_up_no_writer)
 {
 	struct scene scene;
@@ -571,8 +579,8 @@ static void write_once(void *context)
 }
 
 /*
- * A writer that stands anywhere, even while it wakes waiters, holds up no other writer. It wakes
- * the rest when it goes on.
+ * A writer that is stopped anywhere, even while it wakes waiters, holds up no other writer. It
+ * wakes the rest when it goes on.
  */
 Test(watch, stopped_anywhere_a_writer_holds_up_no_other)
 {
@@ -601,8 +609,8 @@ Test(watch, stopped_anywhere_a_writer_holds_up_no_other)
 }
 
 /*
- * A watch ends while a writer stands that may be about to look at it. All that nothing protects is freed at each step that the
- * writer takes from there on, and a sanitizer sees when it is touched.
+ * A watch ends while a stopped writer may be about to look at it. At each further step of the
+ * writer, all memory that nothing pins is freed, so a sanitizer sees a later use.
  */
 Test(watch, stopped_anywhere_a_writer_leaves_alone_a_watch_that_has_ended)
 {

@@ -1,6 +1,6 @@
 /*
- * variables.h - variables of one number, for tests. Their allocator finds a use after the free, a
- * leak and a double release (failing_allocator.h).
+ * variables.h - variables of one number, for tests. Their allocator finds a use after free, a leak
+ * and a double release (failing_allocator.h).
  */
 #ifndef VARIABLES_H
 #define VARIABLES_H

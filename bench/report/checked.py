@@ -1,4 +1,5 @@
-"""Reads the file that weir-bench --json wrote, and refuses one that is damaged: Bad names the file, the line and the column."""
+"""Reads the file that weir-bench --json wrote, and refuses one that is damaged: Bad names the file,
+the line and the column."""
 import json
 import math
 import pathlib
@@ -48,7 +49,8 @@ def is_text(value):
 
 
 def is_number(value):
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+    return (isinstance(value, (int, float)) and not isinstance(value, bool)
+            and math.isfinite(value) and value >= 0)
 
 
 def is_count(value):
@@ -82,7 +84,9 @@ class Reader:
 
     def need(self, place, where, name, holds, expected):
         if not holds(place.get(name)):
-            words = f'"{name}" is {json.dumps(place[name])[:40]}' if name in place else f'there is no "{name}"'
+            words = f'there is no "{name}"'
+            if name in place:
+                words = f'"{name}" is {json.dumps(place[name])[:40]}'
             self.fault(place.at, f"{where}{words}, expected {expected}")
         return place[name]
 
@@ -97,7 +101,8 @@ class Reader:
             return Decoder().decode(self.text)
         except json.JSONDecodeError as error:
             cut = error.pos >= len(self.text.rstrip()) or error.msg.startswith("Unterminated")
-            self.fault(error.pos, "the file ends in the middle of a value" if cut else f"is not JSON: {error.msg}")
+            self.fault(error.pos, "the file ends in the middle of a value" if cut
+                       else f"is not JSON: {error.msg}")
         except (ValueError, RecursionError) as error:
             self.fault(0, f"is not JSON: {error}")
 
@@ -112,20 +117,25 @@ class Reader:
             self.need(cell, f"{where}{name}: ", "wrong", is_text, "what was wrong")
             return
         self.need(cell, f"{where}{name}: ", "samples", is_numbers, "a list of numbers")
-        self.allow(cell, f"{where}{name}: ", "weir_is", is_interval, "a ratio between the ends of its interval")
+        self.allow(cell, f"{where}{name}: ", "weir_is", is_interval,
+                   "a ratio between the ends of its interval")
         self.allow(cell, f"{where}{name}: ", "disturbed", is_count, "a number of repetitions")
 
     def check_table(self, table, known):
         suite = self.need(table, "", "suite", is_text, "the name of a suite")
         if suite not in known:
-            self.fault(table.at, f'the suite "{suite}" is unknown; weir-bench has {", ".join(known)}')
-        where = f"{suite}/{self.need(table, f'{suite}: ', 'workload', is_text, 'the name of a workload')}: "
+            self.fault(table.at, f'the suite "{suite}" is unknown; weir-bench has '
+                       f'{", ".join(known)}')
+        workload = self.need(table, f"{suite}: ", "workload", is_text, "the name of a workload")
+        where = f"{suite}/{workload}: "
         self.need(table, where, "unit", is_text, "the unit of the samples")
-        self.need(table, where, "better", lambda value: value in ("lower", "higher"), '"lower" or "higher"')
+        self.need(table, where, "better", lambda value: value in ("lower", "higher"),
+                  '"lower" or "higher"')
         for name in ("left", "right"):
             self.need(table, where, name, is_count, "a number of threads")
         self.allow(table, where, "hogs", is_count, "a number of threads")
-        for cell in self.need(table, where, "cells", lambda value: value and is_objects(value), "a list of contenders"):
+        for cell in self.need(table, where, "cells", lambda value: value and is_objects(value),
+                              "a list of contenders"):
             self.check_cell(cell, where)
 
     def check(self):
@@ -133,11 +143,13 @@ class Reader:
         if not isinstance(data, Place) or "format" not in data:
             self.fault(0, "is not a result of weir-bench --json")
         self.need(data, "", "format", lambda value: value == FORMAT, f'"{FORMAT}"')
-        self.check_machine(self.need(data, "", "machine", lambda value: isinstance(value, Place), "the description of a machine"))
+        self.check_machine(self.need(data, "", "machine", lambda value: isinstance(value, Place),
+                                     "the description of a machine"))
         for name in ("repeat", "duration_ms"):
             self.need(data, "", name, is_count, "a number")
         known = suites()
-        for table in self.need(data, "", "tables", lambda value: value and is_objects(value), "a list of workloads"):
+        for table in self.need(data, "", "tables", lambda value: value and is_objects(value),
+                               "a list of workloads"):
             self.check_table(table, known)
         return data
 

@@ -1,8 +1,10 @@
 """Finds the rows in which Weir wins in one result, and the contender in another.
 
-A row is a contender in a workload. Its figure is the ratio that weir-bench recorded when it measured: how many times as good as the
-contender Weir is, with the 95 % interval. Weir wins if the interval is above 1, and the contender if it is below 1. If it contains 1,
-or if there were too few repetitions for an interval, the row is too close to call. Absolute figures of two machines are not compared.
+A row is a contender in a workload. Its figure is the ratio that weir-bench recorded when it
+measured: how many times as good as the contender Weir is, with the 95 % interval. Weir wins if the
+interval is above 1, and the contender if it is below 1. If it contains 1, or if there were too few
+repetitions for an interval, the row is too close to call. Absolute figures of two machines are not
+compared.
 """
 import collections
 import textwrap
@@ -22,12 +24,16 @@ Pair = collections.namedtuple("Pair", "a b")
 
 
 def rows(results):
-    """Returns the cells with a ratio by their keys. The first cell of a table is Weir's, which the others are compared with."""
+    """
+    Returns the cells with a ratio by their keys. The first cell of a table is Weir's, which the
+    others are compared with.
+    """
     found = {}
     for table in results.tables:
         for cell in table.cells[1:]:
             if cell.weir_is and cell.measured:
-                found.setdefault(Key(table.suite, table.workload, table.unit, table.cells[0].name, cell.name), cell)
+                found.setdefault(Key(table.suite, table.workload, table.unit, table.cells[0].name,
+                                     cell.name), cell)
     return found
 
 
@@ -44,7 +50,8 @@ def compare(a, b):
     both = {key: Pair(cell, theirs[key]) for key, cell in ours.items() if key in theirs}
     judged = {key: winner(pair.a) * winner(pair.b) for key, pair in both.items()}
     chosen = [{key: both[key] for key in both if judged[key] == sign} for sign in (-1, 1, 0)]
-    return Comparison(*chosen, [key for key in ours if key not in theirs], [key for key in theirs if key not in ours])
+    return Comparison(*chosen, [key for key in ours if key not in theirs],
+                      [key for key in theirs if key not in ours])
 
 
 # ---- in words ----
@@ -59,7 +66,8 @@ def heading(label, results, path):
 
 
 def threads(table):
-    words = f"{table.left} + {table.right} threads" if table.right else counted(table.left, "thread")
+    words = (f"{table.left} + {table.right} threads" if table.right
+             else counted(table.left, "thread"))
     return words + (f" beside {table.hogs} that spin" if table.hogs else "")
 
 
@@ -69,7 +77,10 @@ def ratio(cell):
 
 
 def disturbed(cell):
-    """Returns the number of repetitions, of the contender or of Weir beside it, that other load disturbed."""
+    """
+    Returns the number of repetitions, of the contender or of Weir beside it, that other load
+    disturbed.
+    """
     return max(cell.disturbed, cell.table.cells[0].disturbed)
 
 
@@ -89,15 +100,18 @@ def listed(contradicted, claims, document):
     """Yields the lines of the contradicted rows, by suite, threads and workload."""
     tables = {}
     for key, pair in contradicted.items():
-        tables.setdefault((key.suite, threads(pair.a.table)), {}).setdefault(f"{key.workload} ({key.unit})", []).append((key, pair))
+        of_suite = tables.setdefault((key.suite, threads(pair.a.table)), {})
+        of_suite.setdefault(f"{key.workload} ({key.unit})", []).append((key, pair))
     for (suite, crowd), workloads in tables.items():
         yield f"\n{suite}, {crowd}"
         for workload, members in workloads.items():
             yield f"  {workload}"
             for key, pair in members:
-                notes = [f"in {document}"] if (key.suite, key.workload, key.contender) in claims else []
+                claimed = (key.suite, key.workload, key.contender) in claims
+                notes = [f"in {document}"] if claimed else []
                 words = "; ".join([*notes, *remarks(pair)])
-                yield f"    {key.contender:<{NAME}} {ratio(pair.a):>{COLUMN}} {ratio(pair.b):>{COLUMN}}  {words}".rstrip()
+                ratios = f"{ratio(pair.a):>{COLUMN}} {ratio(pair.b):>{COLUMN}}"
+                yield f"    {key.contender:<{NAME}} {ratios}  {words}".rstrip()
 
 
 def part(key, other):
@@ -108,7 +122,8 @@ def part(key, other):
     if table is None:
         return f"{key.suite}/{key.workload}"
     cells = [cell for cell in table.cells if cell.name == key.contender]
-    if not cells and not any(cell.name == key.contender for one in other.tables for cell in one.cells):
+    if not cells and not any(cell.name == key.contender for one in other.tables
+                             for cell in one.cells):
         return key.contender
     wrong = any(cell.wrong for cell in [*cells, table.cells[0]])
     return f"{key.suite}/{key.workload}: {key.contender}{' (WRONG)' if wrong else ''}"
@@ -116,10 +131,12 @@ def part(key, other):
 
 def missing(label, keys, other):
     parts = collections.Counter(part(key, other) for key in keys)
-    names = [f"{name} ({counted(number, 'row')})" if number > 1 else name for name, number in parts.items()]
+    names = [f"{name} ({counted(number, 'row')})" if number > 1 else name
+             for name, number in parts.items()]
     more = [f"{len(names) - NAMED} more"] if len(names) > NAMED else []
     words = f"{label} lacks {counted(len(keys), 'row')}: {', '.join(names[:NAMED] + more)}"
-    return textwrap.fill(words, WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+    return textwrap.fill(words, WIDTH, subsequent_indent="    ", break_long_words=False,
+                         break_on_hyphens=False)
 
 
 def summary(found, claims, document):
@@ -127,19 +144,22 @@ def summary(found, claims, document):
     both = sum(pair.a and pair.b for pair in close)
     loaded = sum(any(map(disturbed, pair)) for pair in found.contradicted.values())
     note = f" ({loaded} disturbed by other load)" if loaded else ""
-    yield (f"{counted(len(found.contradicted), 'row')} contradicted{note}, {len(found.agreed)} with the same winner, "
-           f"{len(close)} too close to call (in A {sum(pair.a for pair in close) - both}, in B {sum(pair.b for pair in close) - both}, "
+    yield (f"{counted(len(found.contradicted), 'row')} contradicted{note}, {len(found.agreed)} "
+           f"with the same winner, {len(close)} too close to call (in A "
+           f"{sum(pair.a for pair in close) - both}, in B {sum(pair.b for pair in close) - both}, "
            f"in both {both})")
     claimed = [sum((key.suite, key.workload, key.contender) in claims for key in rows_of)
                for rows_of in (found.contradicted, found.agreed, found.close)]
-    yield (f"of the {counted(len(claims), 'row')} of {document}: {claimed[0]} contradicted, {claimed[1]} with the same winner, "
-           f"{claimed[2]} too close to call, {len(claims) - sum(claimed)} not in both")
+    yield (f"of the {counted(len(claims), 'row')} of {document}: {claimed[0]} contradicted, "
+           f"{claimed[1]} with the same winner, {claimed[2]} too close to call, "
+           f"{len(claims) - sum(claimed)} not in both")
 
 
 def report(found, a, b, claims, document):
     """Yields lines. claims: suite, workload and contender of the rows that a document shows."""
     if found.contradicted:
-        yield "\nThe winner differs. Weir is so many times as good as the contender (95 % interval):"
+        yield ("\nThe winner differs. Weir is so many times as good as the contender "
+               "(95 % interval):")
         heads = [f"{label}: {results.processor}"[:COLUMN] for label, results in zip("AB", (a, b))]
         yield f"{'':{NAME + 4}} {heads[0]:>{COLUMN}} {heads[1]:>{COLUMN}}"
         yield from listed(found.contradicted, claims, document)

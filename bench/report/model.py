@@ -1,15 +1,18 @@
-"""Extrapolates the measured points to more processors: fits the universal scalability law. Every output says that it is a model.
+"""Extrapolates the measured points to more processors: fits the universal scalability law. Every
+output says that it is a model.
 
     X(N) = a N / (1 + s (N - 1) + k N (N - 1))          Gunther, 1993
 
-N threads, each on a processor of its own, do X(N) operations per second. `a` is the rate of one thread alone. `s` (contention) is the
-share of the work that threads do one after the other. `k` (coherence) is the cost of each pair of threads, because lines move between
-their caches. With y = N / X this is linear in 1/a, s/a and k/a, none of which can be negative. The fit minimises the squares of the
-relative errors.
+N threads, each on a processor of its own, do X(N) operations per second. `a` is the rate of one
+thread alone. `s` (contention) is the share of the work that threads do one after the other. `k`
+(coherence) is the cost of each pair of threads, because lines move between their caches. With
+y = N / X this is linear in 1/a, s/a and k/a, none of which can be negative. The fit minimises the
+squares of the relative errors.
 
-Points with more threads than processors are left out: they show how a scheduler shares processors, not how an operation scales. Three
-points or more give a fit, and resampling the repetitions gives an interval. Two points leave one parameter free. The band then reaches
-from the case that all loss is coherence (the lower end) to the case that all loss is contention (the upper end).
+Points with more threads than processors are left out: they show how a scheduler shares processors,
+not how an operation scales. Three points or more give a fit, and resampling the repetitions gives
+an interval. Two points leave one parameter free. The band then reaches from the case that all loss
+is coherence (the lower end) to the case that all loss is contention (the upper end).
 """
 import itertools
 import math
@@ -43,7 +46,8 @@ class Law:
 def solve(rows, values):
     """Least squares by the normal equations; None when they have no unique solution."""
     size = len(rows[0])
-    matrix = [[sum(row[i] * row[j] for row in rows) for j in range(size)] + [sum(row[i] * value for row, value in zip(rows, values))]
+    matrix = [[sum(row[i] * row[j] for row in rows) for j in range(size)]
+              + [sum(row[i] * value for row, value in zip(rows, values))]
               for i in range(size)]
     for i in range(size):
         pivot = max(range(i, size), key=lambda row: abs(matrix[row][i]))
@@ -58,7 +62,10 @@ def solve(rows, values):
 
 
 def fit(points, terms=(0, 1, 2)):
-    """The law that fits the points (N, X) best, with non-negative parameters and only those in `terms`."""
+    """
+    The law that fits the points (N, X) best, with non-negative parameters and only those in
+    `terms`.
+    """
     best = None
     weighted = [[x / n * term for term in (1, n - 1, n * (n - 1))] for n, x in points]
     for size in range(1, len(terms) + 1):
@@ -83,7 +90,8 @@ class Model:
         self.points = [(n, statistics.median(values)) for n, values in samples]
         self.law = fit(self.points)
         self.exact = len(samples) >= 3
-        laws = self.resampled(samples) if self.exact else [fit(self.points, (0, 1)), fit(self.points, (0, 2))]
+        laws = (self.resampled(samples) if self.exact
+                else [fit(self.points, (0, 1)), fit(self.points, (0, 2))])
         laws = [law for law in laws if law is not None]
         if not self.exact and laws:
             self.law = min(laws, key=lambda law: law.at(THREADS[-1]))
@@ -97,7 +105,8 @@ class Model:
     @staticmethod
     def resampled(samples):
         chance = random.Random(1)
-        return [fit([(n, statistics.median(chance.choices(values, k=len(values)))) for n, values in samples]) for _ in range(RESAMPLES)]
+        return [fit([(n, statistics.median(chance.choices(values, k=len(values))))
+                     for n, values in samples]) for _ in range(RESAMPLES)]
 
     def band(self, n):
         values = sorted(law.at(n) for law in self.laws)
@@ -120,17 +129,22 @@ def threads(table):
 
 
 def usable(table):
-    plain = "," not in table.workload and "latency" not in table.workload and "beside" not in table.workload
+    plain = ("," not in table.workload and "latency" not in table.workload
+             and "beside" not in table.workload)
     shape = table.workload == "uncontended" or table.right in (0, table.left)
     return plain and shape and not table.latency and not table.oversubscribed and not table.hogs
 
 
 def models(results, suite):
-    """The models of contenders that were measured with at least two numbers of threads, with a processor for each thread."""
+    """
+    The models of contenders that were measured with at least two numbers of threads, with a
+    processor for each thread.
+    """
     samples, kinds = {}, {}
     for table in sorted(filter(usable, results.of(suite)), key=threads):
         for cell in table.measured:
-            samples.setdefault(cell.name, {})[threads(table)] = [rate(table, value) for value in cell.samples if value > 0]
+            of_cell = samples.setdefault(cell.name, {})
+            of_cell[threads(table)] = [rate(table, value) for value in cell.samples if value > 0]
             kinds[cell.name] = cell.kind
     fitted = [Model(name, kinds[name], list(points.items())) for name, points in samples.items()
               if len(points) >= 2 and all(points.values())]
@@ -139,17 +153,23 @@ def models(results, suite):
 
 # ---- the section of the page ----
 
-TITLES = {"ring": "queues, producers = consumers", "variable": "reads of a shared value", "update": "updates of a shared value"}
+TITLES = {"ring": "queues, producers = consumers", "variable": "reads of a shared value",
+          "update": "updates of a shared value"}
 
 
 def plot(suite, fitted):
     at = {n: index / (len(THREADS) - 1) for index, n in enumerate(THREADS)}
     # Ours first, then in the order of the model's rates at 128 threads.
-    order = sorted([model for model in fitted if not model.blind], key=lambda model: (model.kind != "weir", -model.law.at(THREADS[-1])))
-    series = [{"name": model.name, "kind": "weir" if model.kind == "weir" else "other", "grey": index >= SHOWN,
-               "points": [(at[n], model.law.at(n)) for n in THREADS]} for index, model in enumerate(order)]
-    return plots.lines(f"MODEL, not measured: {TITLES.get(suite, suite)}", "an extrapolation; more is better", "threads, each on a processor of its own",
-                       "million per second", series, [(at[n], n) for n in THREADS], logarithmic=True, dots=False)
+    order = sorted([model for model in fitted if not model.blind],
+                   key=lambda model: (model.kind != "weir", -model.law.at(THREADS[-1])))
+    series = [{"name": model.name, "kind": "weir" if model.kind == "weir" else "other",
+               "grey": index >= SHOWN,
+               "points": [(at[n], model.law.at(n)) for n in THREADS]}
+              for index, model in enumerate(order)]
+    return plots.lines(f"MODEL, not measured: {TITLES.get(suite, suite)}",
+                       "an extrapolation; more is better",
+                       "threads, each on a processor of its own", "million per second", series,
+                       [(at[n], n) for n in THREADS], logarithmic=True, dots=False)
 
 
 def row(model):
@@ -157,21 +177,26 @@ def row(model):
     kind = ' class="weir"' if model.kind == "weir" else ""
     name = f"<tr{kind}><td>{plots.escape(model.name)}</td><td class=\"l\">{measured}</td>"
     if model.blind:
-        return f'{name}<td class="l quiet" colspan="{3 + len(THREADS[3:])}">no loss between these points, so there is nothing to extrapolate</td></tr>'
+        return (f'{name}<td class="l quiet" colspan="{3 + len(THREADS[3:])}">no loss between these '
+                'points, so there is nothing to extrapolate</td></tr>')
     cells = []
     for n in THREADS[3:]:
         low, high = model.band(n)
-        cells.append(f"<td>{figure(model.law.at(n))} <span class=\"quiet\">{figure(low)} – {figure(high)}</span></td>")
+        cells.append(f"<td>{figure(model.law.at(n))} <span class=\"quiet\">{figure(low)} – "
+                     f"{figure(high)}</span></td>")
     peak = "none" if math.isinf(model.law.peak) else figure(model.law.peak)
-    return f"{name}<td>{model.law.s:.3f}</td><td>{model.law.k:.4f}</td><td>{peak}</td>{''.join(cells)}</tr>"
+    return (f"{name}<td>{model.law.s:.3f}</td><td>{model.law.k:.4f}</td><td>{peak}</td>"
+            f"{''.join(cells)}</tr>")
 
 
 ASSUMPTIONS = (
-    "The universal scalability law, X(N) = aN / (1 + s(N−1) + kN(N−1)), is fitted to the measured medians of workloads that had a processor for "
-    "each thread. It assumes that one law holds from 1 to 128 threads, that each thread has a core of its own that is as fast as the measured "
-    "cores, and that the workload stays the same. It also assumes that moving a cache line between any two cores costs as much as between the "
-    "measured ones, although a second socket or another memory node makes this two to four times as expensive. It does not account for "
-    "schedulers, or for anything that was not measured.")
+    "The universal scalability law, X(N) = aN / (1 + s(N−1) + kN(N−1)), is fitted to the measured "
+    "medians of workloads that had a processor for each thread. It assumes that one law holds from "
+    "1 to 128 threads, that each thread has a core of its own that is as fast as the measured "
+    "cores, and that the workload stays the same. It also assumes that moving a cache line between "
+    "any two cores costs as much as between the measured ones, although a second socket or another "
+    "memory node makes this two to four times as expensive. It does not account for schedulers, or "
+    "for anything that was not measured.")
 
 
 def section(results):
@@ -183,11 +208,16 @@ def section(results):
             continue
         heads = "".join(f"<th>{n} threads</th>" for n in THREADS[3:])
         few = not all(model.exact for model in fitted)
-        note = ('<p class="warn">There are two measured points and three unknowns. The lower end assumes that all loss is coherence (k), and the upper '
-                "end that all loss is contention (s). The plot shows the lower end.</p>" if few else "")
-        parts.append(f'<h3>{TITLES[suite]}</h3>{note}<div class="card wide">{plot(suite, fitted)}</div><details><summary>parameters and bands '
-                     f'<span class="quiet">(million per second)</span></summary><table><tr><th>contender</th><th class="l">measured, by threads</th>'
-                     f"<th>s</th><th>k</th><th>peak at</th>{heads}</tr>{''.join(map(row, fitted))}</table></details>")
+        note = ('<p class="warn">There are two measured points and three unknowns. The lower end '
+                'assumes that all loss is coherence (k), and the upper end that all loss is '
+                'contention (s). The plot shows the lower end.</p>' if few else "")
+        parts.append(f'<h3>{TITLES[suite]}</h3>{note}<div class="card wide">'
+                     f'{plot(suite, fitted)}</div><details><summary>parameters and bands '
+                     '<span class="quiet">(million per second)</span></summary><table><tr>'
+                     '<th>contender</th><th class="l">measured, by threads</th>'
+                     f"<th>s</th><th>k</th><th>peak at</th>{heads}</tr>"
+                     f"{''.join(map(row, fitted))}</table></details>")
     if not parts:
         return ""
-    return f'<h2 id="model">A model: 8 to 128 processors</h2><p class="warn">Extrapolated, not measured. {ASSUMPTIONS}</p>{"".join(parts)}'
+    return ('<h2 id="model">A model: 8 to 128 processors</h2><p class="warn">Extrapolated, not '
+            f'measured. {ASSUMPTIONS}</p>{"".join(parts)}')

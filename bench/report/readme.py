@@ -1,4 +1,5 @@
-"""Writes the README's figures and plot, and the kept result and the descriptions of workloads in docs/benchmarks.md, all between marks."""
+"""Writes the README's figures and plot, and the kept result and the descriptions of workloads in
+docs/benchmarks.md, all between marks."""
 import math
 import re
 
@@ -7,7 +8,8 @@ import plots
 from results import figure
 
 SQUARE = ["1/1", "2/2", "4/4", "8/8"]
-READERS = [("1 reader", "1 reader"), ("2 readers", "2"), ("8 readers", "8"), ("1 reader beside 1 writer", "1 beside a writer")]
+READERS = [("1 reader", "1 reader"), ("2 readers", "2"), ("8 readers", "8"),
+           ("1 reader beside 1 writer", "1 beside a writer")]
 BEST = 7  # rivals in the README's tables; the page has all rivals
 
 
@@ -28,7 +30,8 @@ def between(text, mark, inside):
     begin, end = rf"<!-- {mark}[^>]*-->\n", f"<!-- end of {mark} -->"
     if not re.search(begin + ".*?" + re.escape(end), text, re.S):
         raise Missing(f"no marks <!-- {mark} --> ... {end}")
-    return re.sub(f"({begin}).*?({re.escape(end)})", lambda found: found.group(1) + inside + found.group(2), text, flags=re.S)
+    return re.sub(f"({begin}).*?({re.escape(end)})",
+                  lambda found: found.group(1) + inside + found.group(2), text, flags=re.S)
 
 
 def cell_text(table, name):
@@ -37,17 +40,24 @@ def cell_text(table, name):
 
 
 def best_of(tables, wanted):
-    """Names: ours first, then the best rivals by the geometric mean of their ratios to the best of each table."""
+    """
+    Names: ours first, then the best rivals by the geometric mean of their ratios to the best of
+    each table.
+    """
     names = dict.fromkeys(cell.name for table in tables for cell in table.measured)
     def score(name):
         total = 0.0
         for table in tables:
             best, cell = table.ranked()[0].median, table.cell(name)
-            ratio = 100.0 if cell is None else (cell.median / max(best, 1e-9) if table.lower else best / max(cell.median, 1e-9))
+            ratio = 100.0
+            if cell is not None:
+                ratio = (cell.median / max(best, 1e-9) if table.lower
+                         else best / max(cell.median, 1e-9))
             total += math.log(max(ratio, 1e-9))
         return total
     ours = [name for name in names if name.startswith("weir")]
-    return ours + sorted((name for name in names if not name.startswith("weir")), key=score)[:wanted]
+    rivals = sorted((name for name in names if not name.startswith("weir")), key=score)
+    return ours + rivals[:wanted]
 
 
 def columns(results, heads):
@@ -56,7 +66,10 @@ def columns(results, heads):
 
 
 def ring_rows(results):
-    """Returns the names, the tables, first that of one thread, and whether each contender is lock-free."""
+    """
+    Returns the names, the tables, first that of one thread, and whether each contender is
+    lock-free.
+    """
     shapes = [table for table in (results.table("ring", shape) for shape in SQUARE) if table]
     alone = results.table("ring", "uncontended")
     if not shapes:
@@ -71,7 +84,8 @@ def ring_table(results):
     names, tables, free = ring_rows(results)
     heads = ["one thread, ns per pair", *(shape.workload for shape in tables[1:])]
     heads[-1] += " Mitems/s"
-    lines = [f"| bounded queue, capacity 1024 | lock-free | {columns(results, heads)} |", "|---" * (2 + len(heads)) + "|"]
+    lines = [f"| bounded queue, capacity 1024 | lock-free | {columns(results, heads)} |",
+             "|---" * (2 + len(heads)) + "|"]
     for name in names:
         values = [cell_text(table, name) for table in tables]
         lines.append(f"| {name} | {'yes' if free[name] else 'no'} | {' | '.join(values)} |")
@@ -94,41 +108,53 @@ def reader_rows(results):
 
 def reader_table(results):
     names, tables, lacks = reader_rows(results)
-    lines = [f"| reading a shared value, ns of processor time | keeps the value | {columns(results, [words for _, words in tables])} |",
+    lines = ["| reading a shared value, ns of processor time | keeps the value | "
+             f"{columns(results, [words for _, words in tables])} |",
              "|---" * (2 + len(tables)) + "|"]
     for name in names:
-        lines.append(f"| {name} | {'no' if lacks[name] else 'yes'} | {' | '.join(cell_text(table, name) for table, _ in tables)} |")
+        lines.append(f"| {name} | {'no' if lacks[name] else 'yes'} | "
+                     f"{' | '.join(cell_text(table, name) for table, _ in tables)} |")
     return "\n".join(lines)
 
 
 def memory_cells(results):
     """Weir's cell, and those that were measured beside it; None without Weir's."""
     memory = results.table("memory", "a reader is stopped")
-    return [memory.cells[0], *(cell for cell in memory.measured if not cell.ours)] if memory and memory.cells[0].measured else None
+    if not memory or not memory.cells[0].measured:
+        return None
+    return [memory.cells[0], *(cell for cell in memory.measured if not cell.ours)]
 
 
 def sentences(results):
     words = []
     snapshots = [(k, results.table("snapshot", f"{k} variables")) for k in (2, 3, 8)]
-    found = [(str(k), figure(table.cells[0].median)) for k, table in snapshots if table and table.cells[0].measured]
+    found = [(str(k), figure(table.cells[0].median)) for k, table in snapshots
+             if table and table.cells[0].measured]
     if found:
-        words.append(f"A snapshot of {', '.join(k for k, _ in found)} variables beside a thread that commits to all of them takes "
-                     f"{', '.join(value for _, value in found)} ns.")
+        words.append(f"A snapshot of {', '.join(k for k, _ in found)} variables beside a thread "
+                     f"that commits to all of them takes {', '.join(value for _, value in found)} "
+                     "ns.")
     memory = memory_cells(results)
     if memory:
         ours, *rivals = memory
-        kept = f", with at most {figure(max(ours.beside))} MiB waiting to be freed" if ours.beside else ""
+        kept = (f", with at most {figure(max(ours.beside))} MiB waiting to be freed"
+                if ours.beside else "")
         others = [f"{cell.name} {figure(cell.median)} thousand" for cell in rivals]
-        words.append(f"While a reader is stopped in the middle of a read, a writer publishes {figure(ours.median)} thousand values of "
-                     f"64 KiB per second{kept}" + (f"; with {', '.join(others)}" if others else "") + ".")
+        words.append("While a reader is stopped in the middle of a read, a writer publishes "
+                     f"{figure(ours.median)} thousand values of 64 KiB per second{kept}"
+                     + (f"; with {', '.join(others)}" if others else "") + ".")
     return "\n".join(words)
 
 
 def claims(results):
-    """Returns the suite, the workload and the contender of each row whose figure the documents show beside Weir's."""
+    """
+    Returns the suite, the workload and the contender of each row whose figure the documents show
+    beside Weir's.
+    """
     rings, ring_tables, _ = ring_rows(results)
     readers, reader_tables, _ = reader_rows(results)
-    shown = [(table, name) for table in ring_tables for name in rings] + [(table, name) for table, _ in reader_tables for name in readers]
+    shown = [(table, name) for table in ring_tables for name in rings]
+    shown += [(table, name) for table, _ in reader_tables for name in readers]
     shown += [(cell.table, cell.name) for cell in memory_cells(results) or ()]
     return {(table.suite, table.workload, name) for table, name in shown
             if table and table.cell(name) and name != table.cells[0].name}
@@ -137,10 +163,15 @@ def claims(results):
 def figures(results, folder):
     rings, contenders = ring_table(results)
     machine = results.machine
-    virtual = ", a virtual machine, so use them as ratios only" if machine.get("virtual") == "yes" else ""
-    return (f"Medians of {results.repeat} interleaved repetitions of {results.duration_ms} ms on {machine['processors']} processors of "
-            f"{machine['processor']}{virtual} ({machine.get('date', '')}).\nThe table shows the best of {contenders} queues. All of them, with "
-            f"quartiles, intervals and latencies, are in [{folder}]({{root}}{folder}).\n\n{rings}\n\n{reader_table(results)}\n\n{sentences(results)}\n")
+    virtual = ""
+    if machine.get("virtual") == "yes":
+        virtual = ", a virtual machine, so use them as ratios only"
+    return (f"Medians of {results.repeat} interleaved repetitions of {results.duration_ms} ms on "
+            f"{machine['processors']} processors of {machine['processor']}{virtual} "
+            f"({machine.get('date', '')}).\nThe table shows the best of {contenders} queues. All "
+            "of them, with quartiles, intervals and latencies, are in "
+            f"[{folder}]({{root}}{folder}).\n\n{rings}\n\n{reader_table(results)}\n\n"
+            f"{sentences(results)}\n")
 
 
 def plot(results):
@@ -149,6 +180,9 @@ def plot(results):
         table = results.table("ring", shape)
         if table:
             names = set(best_of([table], 9))
-            rows = [row for row in page.rows_of(table) if row["name"] in names or row["name"] == "mutex ring"]
-            panels.append(plots.bars(f"{shape} producers/consumers, {results.processor}", page.note_of(table), "million items per second", rows, figure))
-    return plots.stacked(panels, 2, "throughput of bounded queues of capacity 1024 by the number of producers and consumers") + "\n"
+            rows = [row for row in page.rows_of(table)
+                    if row["name"] in names or row["name"] == "mutex ring"]
+            panels.append(plots.bars(f"{shape} producers/consumers, {results.processor}",
+                                     page.note_of(table), "million items per second", rows, figure))
+    return plots.stacked(panels, 2, "throughput of bounded queues of capacity 1024 by the number "
+                         "of producers and consumers") + "\n"

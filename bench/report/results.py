@@ -58,7 +58,9 @@ class Cell:
 
     @property
     def kind(self):
-        return "weir" if self.ours else "floor" if self.floor else "free" if self.lock_free else "lock"
+        if self.ours:
+            return "weir"
+        return "floor" if self.floor else "free" if self.lock_free else "lock"
 
 
 class Table:
@@ -97,7 +99,8 @@ class Results:
         data = checked.read(path)
         self.machine = data["machine"]
         self.events = data.get("events", "none")
-        self.repeat, self.duration_ms, self.pin = data["repeat"], data["duration_ms"], data.get("pin", "none")
+        self.repeat, self.duration_ms = data["repeat"], data["duration_ms"]
+        self.pin = data.get("pin", "none")
         self.absent = data.get("absent", [])
         self.tables = [Table(table, self.events) for table in data["tables"]]
 
@@ -118,7 +121,8 @@ class Results:
 
     def versions(self):
         """The version of each rival that has one."""
-        return {cell.name: cell.version for table in self.tables for cell in table.cells if cell.version and not cell.ours}
+        return {cell.name: cell.version for table in self.tables for cell in table.cells
+                if cell.version and not cell.ours}
 
     def disturbed(self):
         return sum(cell.disturbed for table in self.tables for cell in table.cells)

@@ -40,7 +40,7 @@ typedef struct weir_pending weir_pending;
 /*
  * Ends the operation with WEIR_CANCELLED, unless the operation ends first. Of several cancels and
  * closes, the first determines the status and the message. `cause` (may be NULL) is quoted in the
- * operation's message. The callback may run inside of this call, or later on the thread that is
+ * operation's message. The callback may run inside this call, or later on the thread that is
  * completing the operation. Never blocks. Idempotent. Accepts NULL. If there is no memory for this
  * thread's record, the operation moves nothing more, and ends when another call reaches it.
  * @since 0.1

@@ -44,8 +44,7 @@ typedef struct weir_ring weir_ring;
 enum weir_ring_format {
 	WEIR_RING_FORMAT_BEST = 0,  /* LTQ16 if the machine has a lock-free 16-byte CAS, else LTQ64 */
 	WEIR_RING_FORMAT_LTQ16 = 1, /* 16-byte slots: one CAS16 to enqueue, one CAS64 to dequeue */
-	WEIR_RING_FORMAT_LTQ64 =
-		2 /* single-width C11 atomics only; slots refer to cells */
+	WEIR_RING_FORMAT_LTQ64 = 2  /* single-width C11 atomics only; slots refer to cells */
 };
 
 enum { WEIR_RING_MAX_CAPACITY = 1 << 30, WEIR_RING_ALIGNMENT = 128 };

@@ -57,9 +57,9 @@
  *
  * | call                   | at most                                                              |
  * |------------------------|----------------------------------------------------------------------|
- * | weir_var_read       | 60 + 4r; 9 with a free hazard slot and no collection or write under way |
- * | weir_var_version       | 16 + 4r                                                              |
- * | weir_var_try_read_newer | 16 + 4r if there is nothing newer, else 76 + 8r                     |
+ * | weir_var_read       | 59 + 4r; 9 with a free hazard slot and no collection or write under way |
+ * | weir_var_version       | 15 + 4r                                                              |
+ * | weir_var_try_read_newer | 15 + 4r if there is nothing newer, else 74 + 8r                     |
  * | weir_read_release      | 6, except as in (1)                                                  |
  *
  * Here r is the number of times that the call finds the era (docs/memory.md) moved, and must look
@@ -179,7 +179,7 @@ WEIR_API void weir_read_release_many(weir_read reads[], size_t count);
  * Errors: WEIR_FAILED_PRECONDITION if a variable is not initialized; WEIR_INVALID_ARGUMENT (NULL);
  * *error names the variable. WEIR_RESOURCE_EXHAUSTED.
  *
- * Source: versioned CAS (Wei et al., PPoPP 2021) with the clock moved by writers:
+ * Source: versioned CAS (Wei et al., PPoPP 2021) with the clock moved on demand:
  * lib/weir/var/version.h.
  * @since 0.1
  */

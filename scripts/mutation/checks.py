@@ -13,9 +13,13 @@ import limits
 Check = collections.namedtuple("Check", "kind program scope")
 
 OUT_OF_TIME = "out of time"
-LOOK = "100"  # The executions of each search in a first look. Most mutants fail in them, and a program takes a second or two.
+# The executions of each search in a first look. Most mutants fail in them, and a program takes a
+# second or two.
+LOOK = "100"
 TIMES = 5  # A check runs out of time if it takes so many times as long as on the unchanged sources.
-ATTEMPT = 30  # The processor time of one attempt with one scope or test. A check that needs more does not count as noticing.
+# The processor time of one attempt with one scope or test. A check that needs more does not count
+# as noticing.
+ATTEMPT = 30
 ATTEMPTS = 8  # How many checks that noticed other mutants of the file are attempted first.
 
 NOT_COMPILED = "(does not compile)"
@@ -28,7 +32,8 @@ class NotCompiled(Exception):
 # The unit tests that may notice a mutant of a layer, or of one file.
 NOTICING = {
     "sync": ("list", "named_store", "park", "cancel", "eventcount", "queue_races", "signal"),
-    "reclaim": ("reclaim", "reclaim_budget", "reclaim_threads", "crowd", "asymmetric", "var", "snapshot", "commit", "list"),
+    "reclaim": ("reclaim", "reclaim_budget", "reclaim_threads", "crowd", "asymmetric", "var",
+                "snapshot", "commit", "list"),
     "metrics": ("metrics",),
     "ring": ("ring", "ring_list", "priority_queue", "mpsc", "spsc", "queue"),
     "var": ("var", "named_store", "snapshot", "commit", "txn", "watch", "var_history"),
@@ -37,13 +42,17 @@ NOTICING = {
     "tuples": ("tensor_queue", "queue"),
     "areas": ("staging", "map_staging", "keyed_join"),
     "table": ("table",),
-    "queue": ("queue", "queue_operation", "queue_async", "queue_batch", "queue_close", "queue_fair", "queue_races", "queue_readiness", "select",
-              "shuffle"),
-    "run": ("deque", "pool", "coordinator", "gate", "countdown", "queue_runner", "signal", "session"),
+    "queue": ("queue", "queue_operation", "queue_async", "queue_batch", "queue_close", "queue_fair",
+              "queue_races", "queue_readiness", "select", "shuffle"),
+    "run": ("deque", "pool", "coordinator", "gate", "countdown", "queue_runner", "signal",
+            "session"),
     "lib/flow/areas/area": ("staging", "map_staging", "keyed_join", "dump_area"),
-    "lib/weir/queue/calls": ("queue", "queue_operation", "queue_yield", "queue_stats", "queue_close", "queue_fair", "queue_races", "queue_recordless"),
-    "lib/weir/sync/pending": ("pending", "queue_operation", "queue_recordless", "queue_async", "select", "queue_stats", "queue_fair", "staging", "keyed_join"),
-    "lib/weir/sync/pending_wait": ("pending", "queue_operation", "queue_recordless", "queue_async", "select"),
+    "lib/weir/queue/calls": ("queue", "queue_operation", "queue_yield", "queue_stats",
+                             "queue_close", "queue_fair", "queue_races", "queue_recordless"),
+    "lib/weir/sync/pending": ("pending", "queue_operation", "queue_recordless", "queue_async",
+                              "select", "queue_stats", "queue_fair", "staging", "keyed_join"),
+    "lib/weir/sync/pending_wait": ("pending", "queue_operation", "queue_recordless", "queue_async",
+                                   "select"),
     "lib/weir/sync/request": ("pending", "staging", "keyed_join", "map_staging"),
     "lib/weir/sync/waitable": ("pending", "staging", "keyed_join", "map_staging"),
     "lib/flow/areas/keyed_join": ("keyed_join",),
@@ -53,7 +62,8 @@ NOTICING = {
     "lib/weir/queue/announce": ("dump",),
     "lib/weir/inspect/dump": ("dump", "dump_area"),
     "lib/weir/queue/index_set": ("index_set", "shuffle"),
-    "lib/weir/queue/pump": ("queue_stats", "queue", "queue_operation", "queue_batch", "queue_close", "queue_fair", "queue_races", "select"),
+    "lib/weir/queue/pump": ("queue_stats", "queue", "queue_operation", "queue_batch", "queue_close",
+                            "queue_fair", "queue_races", "select"),
     "lib/weir/sync/registry": ("dump", "dump_area"),
     "lib/weir/queue/right": ("critical_section",),
     "lib/weir/queue/select": ("select", "queue_operation"),
@@ -76,7 +86,8 @@ NOTICING = {
 }
 
 
-# The programs of the model checker that explore a layer, or one file. The one that most likely notices a mutant stands first.
+# The programs of the model checker that explore a layer, or one file. The one that most likely
+# notices a mutant stands first.
 SCOPES = {
     "sync": ("sync", "queue", "coordinator"),
     "reclaim": ("reclaim", "var", "queue", "sync"),
@@ -154,24 +165,33 @@ def programs_of(file, kind):
 
 def kinds_of(mutant):
     """
-    Returns the kinds of checks that run after the first look, in order. For mutants of orders the unit tests run under ThreadSanitizer,
-    because the memory order of this machine would hide most weaker orders.
+    Returns the kinds of checks that run after the first look, in order. For mutants of orders the
+    unit tests run under ThreadSanitizer, because the memory order of this machine would hide most
+    weaker orders.
     """
     return ("model", "tsan") if mutant.is_order else ("unit", "model")
 
 
 def check_of(killer):
-    """Returns the check that killers.tsv names. None: the program crashed or ran out of time, and did not say in which scope."""
+    """
+    Returns the check that killers.tsv names. None: the program crashed or ran out of time, and did
+    not say in which scope.
+    """
     words = killer.split()
     return Check(*words) if len(words) == 3 else None
 
 
 def likely_first(mutant, killers):
-    """What noticed this mutant before, of whatever kind; then what noticed most others of its file."""
+    """
+    What noticed this mutant before, of whatever kind; then what noticed most others of its file.
+    """
     own = killers.get(mutant[:3])
-    others = collections.Counter(killer for key, killer in killers.items() if key[0] == mutant.file and killer != own)
-    found = [check_of(killer) for killer in [own or "", *(killer for killer, _ in others.most_common(ATTEMPTS))]]
-    return [check for at, check in enumerate(found) if check is not None and (at == 0 or check.kind in kinds_of(mutant))]
+    others = collections.Counter(killer for key, killer in killers.items()
+                                 if key[0] == mutant.file and killer != own)
+    tried = [own or "", *(killer for killer, _ in others.most_common(ATTEMPTS))]
+    found = [check_of(killer) for killer in tried]
+    return [check for at, check in enumerate(found)
+            if check is not None and (at == 0 or check.kind in kinds_of(mutant))]
 
 
 # killer: None if nothing failed, else what failed ("" if that is not known), or "out of time".
@@ -187,12 +207,15 @@ def end_group(process):
 
 def outcome_of(command, seconds, environment):
     """
-    Runs a check up to its first failure. Its processor time and the time that it may be idle are limited. A busy machine changes
-    neither, so it kills no mutant.
+    Runs a check up to its first failure. Its processor time and the time that it may be idle are
+    limited. A busy machine changes neither, so it kills no mutant.
     """
-    # The hard limit is higher than the soft limit: if both were equal, Linux would end the process as if it had crashed.
-    limited = ["sh", "-c", 'ulimit -St "$0"; ulimit -Ht $(($0 + 5)); exec "$@"', str(int(seconds)), *command]
-    process = subprocess.Popen(limited, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    # The hard limit is higher than the soft limit: if both were equal, Linux would end the process
+    # as if it had crashed.
+    limited = ["sh", "-c", 'ulimit -St "$0"; ulimit -Ht $(($0 + 5)); exec "$@"', str(int(seconds)),
+               *command]
+    process = subprocess.Popen(limited, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL, text=True,
                                errors="replace", start_new_session=True,
                                env={**os.environ, **environment})
     guard = limits.Guard(process, seconds, limits.HANG_SECONDS)
@@ -217,27 +240,37 @@ def outcome_of(command, seconds, environment):
 
 def address_space_prefix():
     """
-    Returns words that run a program without randomized addresses, if setarch is there. ThreadSanitizer cannot map its memory where Linux
-    randomizes addresses widely.
+    Returns words that run a program without randomized addresses, if setarch is there.
+    ThreadSanitizer cannot map its memory where Linux randomizes addresses widely.
     """
     return ["setarch", os.uname().machine, "-R"] if shutil.which("setarch") else []
 
 
 def command_of(copy, check):
-    command = [*(address_space_prefix() if check.kind == "tsan" else []), *copy.tests[check.kind][check.program]]
+    command = [*(address_space_prefix() if check.kind == "tsan" else []),
+               *copy.tests[check.kind][check.program]]
     if not check.scope:
         return command
-    return [*command, check.scope] if check.kind == "model" else [*command, "--filter", check.scope.replace(".", "/", 1)]
+    if check.kind == "model":
+        return [*command, check.scope]
+    return [*command, "--filter", check.scope.replace(".", "/", 1)]
 
 
 def run(copy, check, seconds, look=False):
-    """Runs a check. With `look`, a program of the model checker explores only the first executions of each search."""
+    """
+    Runs a check. With `look`, a program of the model checker explores only the first executions of
+    each search.
+    """
     first = {"WEIR_MODEL_FIRST": LOOK} if look else {}
-    return outcome_of(command_of(copy, check), seconds, {"TSAN_OPTIONS": "halt_on_error=1", **first})
+    return outcome_of(command_of(copy, check), seconds,
+                      {"TSAN_OPTIONS": "halt_on_error=1", **first})
 
 
 class Sound:
-    """A check that notices a mutant must pass on the unchanged sources. It runs on these when it first notices one."""
+    """
+    A check that notices a mutant must pass on the unchanged sources. It runs on these when it first
+    notices one.
+    """
 
     def __init__(self, timeout):
         self.timeout = timeout
@@ -248,7 +281,9 @@ class Sound:
         if check in self.seen:
             return
         copy.restore(mutant)
-        outcome = run(copy, check, self.timeout / TIMES if late else self.timeout) if copy.make_check(check) else Outcome("no build", 0)
+        outcome = Outcome("no build", 0)
+        if copy.make_check(check):
+            outcome = run(copy, check, self.timeout / TIMES if late else self.timeout)
         if outcome.killer is not None:
             sys.exit(f"mutate: {' '.join(check)} fails on the unchanged sources: {outcome.killer}")
         self.seen.add(check)
@@ -259,7 +294,8 @@ def killer_of(copy, mutant, killers, sound, kinds):
     """Returns the check that notices the mutant first, or None if it survives."""
     copy.write(mutant)
     try:
-        return (attempted(copy, mutant, killers, sound, kinds) or examined(copy, mutant, sound, ["model"], True)
+        return (attempted(copy, mutant, killers, sound, kinds)
+                or examined(copy, mutant, sound, ["model"], True)
                 or examined(copy, mutant, sound, kinds))
     except NotCompiled:
         return NOT_COMPILED

@@ -30,7 +30,7 @@ struct object {
 static struct scene {
 	_Atomic(struct object *) head; /* of the objects that threads read in sections */
 	struct weiri_slot *slot;
-	_Atomic(uint32_t) nobody_wakes;
+	_Atomic(uint32_t) no_thread_wakes;
 	_Atomic(int) told, freed;
 	int prepared; /* plain: for the second hook */
 	weir_var *var;
@@ -235,7 +235,7 @@ static void set_second_hook(void)
 
 static void sleep_until(uint64_t ns)
 {
-	(void)weiri_futex_wait(&scene.nobody_wakes, 0, ns);
+	(void)weiri_futex_wait(&scene.no_thread_wakes, 0, ns);
 }
 
 /* Runs when the object is old enough. */

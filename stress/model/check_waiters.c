@@ -119,7 +119,7 @@ static void setup(void *context)
 	(void)weiri_waiters_look(&scene.waiters);
 }
 
-static void nobody_waits(void *context)
+static void no_thread_waits(void *context)
 {
 	(void)context;
 	weir_model_assert(weiri_load_relaxed(&scene.waiters.list.first) == 0);
@@ -133,7 +133,7 @@ static struct scope_plan prepare(size_t index)
 	while (threads < MOST && scope->waits[threads] + scope->makes[threads] != 0)
 		threads++;
 	scene = (struct scene){.scope = scope};
-	return (struct scope_plan){.program = {scope->name, threads, &scene, sizeof(scene), setup, thread, nobody_waits},
+	return (struct scope_plan){.program = {scope->name, threads, &scene, sizeof(scene), setup, thread, no_thread_waits},
 	                           .executions = 100000};
 }
 

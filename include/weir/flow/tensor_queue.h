@@ -89,9 +89,9 @@ struct weir_tensor_queue_options {
 /*
  * Creates a queue. The capacity is always a bound; there is no value for "unbounded".
  *
- * Errors: as for weir_queue_create(), and WEIR_INVALID_ARGUMENT if a component has no dtype, an
- * invalid shape, or a name that is empty, too long or repeated; or if it has no shape although the
- * queue pads or another component has one.
+ * Errors: as for weir_queue_create(), and WEIR_INVALID_ARGUMENT if a component has an invalid dtype
+ * or shape, or a name that is empty, too long or repeated; or if it has no shape although the queue
+ * pads or another component has one.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_tensor_queue_create(const struct weir_tensor_queue_options *options,

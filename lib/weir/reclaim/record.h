@@ -49,6 +49,7 @@ struct weiri_record {
 	 */
 	_Atomic(uint32_t) poke;
 	_Atomic(uint32_t) waits; /* 1 if memory_waiters (collect.c) counts the owner */
+	_Atomic(uint32_t) snapshots_ahead; /* how many snapshots will advance the clock at once */
 	/*
 	 * The objects that a collection on this thread holds: `rest` it has not examined yet, `kept` it
 	 * will put back. Read by a thread that finds the collection abandoned.

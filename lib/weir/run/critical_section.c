@@ -198,7 +198,7 @@ enum weir_status weir_critical_section_execute(weir_critical_section *section, w
 		                  section == NULL ? "section" : "fn");
 	if (WEIRI_UNLIKELY(is_inside(section))) /* C3 */
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
-		                  "critical section \"%s\": executed inside of itself, which would wait for ever",
+		                  "critical section \"%s\": executed inside itself, which would wait for ever",
 		                  weir_queue_name(section->queue));
 	status = enter(section, deadline_ns, cancel);
 	if (WEIRI_UNLIKELY(status != WEIR_OK))

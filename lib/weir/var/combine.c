@@ -37,7 +37,7 @@
  *       closed
  *   C2  a round is sealed with a value that contains the version's value and each pushed request
  *       once, in the order in which they were pushed, and nothing else
- *   C3  the result of a round is installed only on the round's version, which a stamp identifies.
+ *   C3  the result of a round is installed only on the round's version, which a position tells.
  *       So of all rounds of one version, however many there were, at most one is committed
  *   C4  a round is closed only when its version is no longer the newest, or by the failing owner of
  *       one of its requests
@@ -318,7 +318,7 @@ static WEIRI_UNSEEN void assert_over(const struct weiri_round *round)
 
 static WEIRI_UNSEEN void assert_on(const struct weiri_round *round, const struct weiri_version *base)
 {
-	WEIR_ASSERT2(C3, weiri_peek(&base->stamp) == round->base);
+	WEIR_ASSERT2(C3, base->position == round->base);
 }
 
 /* The caller is one of the result's users. */
@@ -337,10 +337,10 @@ static bool is_closed(const struct weiri_round *round)
 }
 
 /*
- * Called in a section. Returns the round for the version with this stamp, or NULL if that is no
+ * Called in a section. Returns the round for the version at this position, or NULL if that is no
  * longer the newest version.
  */
-static struct weiri_round *find_round(struct weiri_scope *scope, struct call *call, uint64_t stamp)
+static struct weiri_round *find_round(struct weiri_scope *scope, struct call *call, uint64_t position)
 {
 	struct weiri_round *round;
 
@@ -348,11 +348,11 @@ static struct weiri_round *find_round(struct weiri_scope *scope, struct call *ca
 		struct weiri_round *mine = call->round;
 
 		weiri_section_read(scope->record, &call->var->round, &round);
-		if (round != NULL && round->base > stamp)
+		if (round != NULL && round->base > position)
 			return NULL;
-		if (round != NULL && round->base == stamp && !is_closed(round))
+		if (round != NULL && round->base == position && !is_closed(round))
 			return round;
-		mine->base = stamp;
+		mine->base = position;
 		/*
 		 * [seq_cst] This unlinks the round that is then retired: I1 of section.h. It also releases
 		 * the fields of the new round to the read above.
@@ -433,7 +433,7 @@ static bool is_wanted(void *context)
 		return false;
 	if (weiri_load_relaxed(&sum->call->var->head) != sum->head)
 		sum->base = weiri_write_base(sum->scope, sum->call->var, &sum->head);
-	return weiri_version_resolve(sum->base) == sum->round->base;
+	return sum->base->position == sum->round->base;
 }
 
 /*
@@ -517,7 +517,7 @@ static bool work_on(struct sum *sum)
 		uintptr_t word;
 
 		sum->base = weiri_write_base(sum->scope, var, &sum->head);
-		if (weiri_version_resolve(sum->base) != round->base) {
+		if (sum->base->position != round->base) {
 			close_round(round);
 			return false;
 		}
@@ -673,7 +673,7 @@ static bool attempt(struct weiri_scope *scope, struct call *call)
 	call->status = fit(call, base);
 	if (call->status != WEIR_OK)
 		return false;
-	round = find_round(scope, call, weiri_version_resolve(base));
+	round = find_round(scope, call, base->position);
 	position = round != NULL ? hang(scope, call, head, round) : 0;
 	if (position == 0)
 		return false;

@@ -21,7 +21,7 @@ extern size_t weiri_combine_from;
  */
 struct weiri_round {
 	struct weiri_retired retired;
-	uint64_t base; /* stamp of the version to which its requests apply */
+	uint64_t base; /* position of the version to which its requests apply */
 	_Atomic(uintptr_t) word;
 	_Atomic(uint32_t) over;    /* 1: sealed and decided, or closed; waiters sleep on it */
 	_Atomic(uint32_t) at_work; /* C6 */

@@ -29,6 +29,7 @@ static inline void weiri_version_set_base(struct weiri_version *version, struct 
 	version->base = base;
 	version->base_birth = base->retired.birth;
 	version->number = base->number + 1;
+	version->position = base->position + 1;
 	version->older = base;
 }
 

@@ -13,9 +13,9 @@
  *   head has moved: clear the slot   store, fence, poke, waking 3                               6
  *   or it is unresolved               stamp 2, slots 7 (15 in both searches), claim, fence,     26
  *                                    `picking` 2, head; clear both slots 12
- *   then in a section                enter 5, head 3 + 4r, version and its cell 7,      19 + 4r
+ *   then in a section                enter 5, head 3 + 4r, version and its cell 6,      18 + 4r
  *                                    count 2, retain 1, leave 1
- * So a read takes at most 60 + 4r, with r as in weiri_section_read(). There the slack doubles, so r
+ * So a read takes at most 59 + 4r, with r as in weiri_section_read(). There the slack doubles, so r
  * rounds take 2^(r-1) collections. stress/model/check_var.c compares these numbers with what it
  * counts.
  *
@@ -23,8 +23,8 @@
  * the handler uses a reference. The handler must not free. If its reference turns out to be the
  * last, it leaves the tensor to the next collection.
  *
- * weir_var_version() takes 16 + 4r: enter 5, the head 3 + 4r, resolving 7, leave 1.
- * weir_var_try_read_newer() takes that and then a read: 76 + 8r.
+ * weir_var_version() takes 15 + 4r: enter 5, the head 3 + 4r, resolving 6, leave 1.
+ * weir_var_try_read_newer() takes that and then a read: 74 + 8r.
  *
  * Linearization: the second read of the head. On the slow path: the read of the head or, if the
  * version there was undecided, the read of its cell.

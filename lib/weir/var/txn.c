@@ -3,8 +3,9 @@
  *
  * Algorithm. Reads are a snapshot that is extended on demand, with the clock and the stamps of
  * version.h. The transaction has a time T. A version with a stamp up to T can be read immediately.
- * When a read finds a newer version, the transaction reads the clock again, and checks whether
- * every variable that it has read is still at the version read. If so, all of these versions were
+ * When a read finds a newer version, the transaction advances the clock to the stamp of that
+ * version, reads the clock again, and checks whether every variable that it has read is still at
+ * the version read. If so, all of these versions were
  * the newest at that later time, which becomes T. If not, there is no time at which all reads hold,
  * and the transaction is *doomed*: it can read, assign and commit nothing more. Assigned values are
  * kept in the transaction until it commits by commit.c. The commit has a part for each variable:
@@ -24,7 +25,7 @@
  * (version.h, "Why a snapshot at time T is one instant"). So the read of the head found that
  * version or a later one: v is not older than the newest at T. A version above v that is still
  * undecided gets its stamp from a later read of the clock, so its stamp is above T.
- * Why X1 holds after an extension to T'. The clock is read as T', and then the head of each
+ * Why X1 holds after an extension to T'. The clock is read as T' or becomes it, and then the head of each
  * variable, where the number n of the entry is found again. The version that was the newest at T'
  * is not above the one found, by the argument for a read. Nor is it below the version at T, which
  * is not later than T'. Numbers never fall along the chain, so all versions in between have number
@@ -32,8 +33,8 @@
  * Why the commit is right. It succeeds only if, at the instant of its stamp, each variable that was
  * read is still at the number read. At that instant the commit also publishes the values. So all
  * reads and writes share it. A transaction without writes has the instant T.
- * Linearization: of a transaction without writes, the last read of the clock; of any other, the
- * linearization point of its commit. The reads of an aborted transaction have the instant T.
+ * Linearization: of a transaction without writes, the moment at which the clock was read as the
+ * last T, or became it; of any other, the linearization point of its commit. The reads of an aborted transaction have the instant T.
  * Progress: lock-free. A read starts again only when a version was stamped after its extension, so
  * another write succeeded. A commit: see commit.c. A transaction is doomed only because another
  * write succeeded. So however many transactions conflict, some write always succeeds.
@@ -171,14 +172,17 @@ static void doom(weir_txn *txn, const weir_var *moved, uint64_t expected, uint64
 }
 
 /*
- * Called in a section. Reads the clock, and advances T to it if every variable is still at the
- * version read. Otherwise returns false: the transaction is doomed.
+ * Called in a section that has found a version with this stamp. Reads the clock, which is advanced
+ * to the stamp if it is behind. Advances T to the clock if every variable is still at the version
+ * read. Otherwise returns false: the transaction is doomed.
  */
-static bool extend(struct weiri_record *record, weir_txn *txn)
+static bool extend(struct weiri_record *record, weir_txn *txn, uint64_t stamp)
 {
 	/* [S] before the heads are read. */
 	uint64_t now = weiri_load_seq_cst(&weiri_clock);
 
+	if (stamp > now)
+		weiri_clock_advance(now++); /* V3: that suffices */
 	for (size_t i = 0; i < txn->count; i++) {
 		const struct entry *entry = &txn->entries[i];
 		uint64_t number;
@@ -204,10 +208,11 @@ static struct weiri_version *read_at_one_time(struct weiri_record *record, weir_
 {
 	for (;;) {
 		struct weiri_version *version = weiri_newest(record, var);
+		uint64_t stamp = weiri_version_resolve(version);
 
-		if (weiri_version_resolve(version) <= txn->now)
+		if (stamp <= txn->now)
 			return version;
-		if (!extend(record, txn))
+		if (!extend(record, txn, stamp))
 			return NULL;
 	}
 }
@@ -425,7 +430,7 @@ enum weir_status weir_txn_commit(weir_txn *txn, uint64_t deadline_ns, weir_error
 	enum weir_status status;
 
 	if (txn == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "transaction: it is NULL");
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "transaction: txn is NULL");
 	status = commit(txn, deadline_ns, error);
 	weir_txn_abort(txn);
 	return status;
@@ -469,8 +474,8 @@ static enum weir_status run(weir_txn *txn, weir_txn_fn *fn, void *context, uint6
 
 	for (unsigned attempts = 1; (status = attempt(txn, fn, context, deadline_ns, &last)) == WEIR_ABORTED; attempts++) {
 		if (weir_now_ns() >= deadline_ns)
-			return weiri_fail(error, WEIR_DEADLINE_EXCEEDED, "the deadline passed after %u attempts; the last: %.160s",
-			                  attempts, last.message);
+			return weiri_fail(error, WEIR_DEADLINE_EXCEEDED, "the deadline passed after %u attempt%s; the last: %.160s",
+			                  attempts, WEIRI_S(attempts), last.message);
 		begin_again(txn);
 		back_off(txn, attempts);
 	}

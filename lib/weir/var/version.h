@@ -3,14 +3,19 @@
  *
  * Algorithm. A variable is a pointer to its newest version; each version points to the committed
  * version on which it was built. A write is one CAS of the head. Then the version gets its stamp:
- * the writer reads the clock, advances it by one, and writes the value read plus one into the
- * version by CAS. A snapshot reads the clock once and takes, in each variable, the newest version
- * whose stamp is not above it. Several variables change together by a commit (commit.c): their
- * versions share one cell, from which they get their stamp.
+ * the writer reads the clock, and writes the value read plus one into the version by CAS. Writers
+ * do not advance the clock. A snapshot reads the clock as T and takes, in each variable, the newest
+ * version whose stamp is not above T. If it finds the stamp T + 1, the write may have ended before
+ * the snapshot began. Then it advances the clock by one and starts again at the new T. So a
+ * snapshot advances the clock at most once, and only if a variable changed since the clock last
+ * moved. Several variables change together by a commit (commit.c): their versions share one cell,
+ * from which they get their stamp.
  *
  * Source. This is versioned CAS (Wei, Ben-David, Blelloch, Fatourou, Ruppert, Sun, PPoPP 2021) with
- * one difference. Here writers advance the clock, as in TL2 (Dice, Shalev, Shavit, DISC 2006), so
- * that a snapshot writes nothing shared.
+ * one difference. There, every snapshot advances the clock. Here, a snapshot does so only if it
+ * finds a version that is newer than the clock. The idea is that of the fifth global clock of TL2
+ * (Dice, Shalev, Shavit, DISC 2006): a stamp may be one ahead of the clock, and the thread that
+ * finds it advances the clock.
  *
  * States of a version
  *   stamp          commit cell          meaning
@@ -23,20 +28,20 @@
  *
  * Invariants
  *   V1  a version is at the head of its variable at most once, and a head never returns
- *   V2  `base` is committed and stamped before a version is built on it. So stamps grow strictly
- *       along a chain, and so do numbers with each value. A mark (commit.c) repeats the number and
- *       tensor of its base at a later stamp
- *   V3  the clock is at least s before any version or cell shows stamp s
- *   V4  the clock value s - 1 was read after the version, or every part of the cell, was at its
- *       head
+ *   V2  `base` is committed and stamped before a version is built on it. So stamps never fall
+ *       along a chain. Positions grow by one with every version, and numbers with each value. A
+ *       mark (commit.c) repeats the number and tensor of its base
+ *   V3  no stamp is above the clock by more than one
+ *   V4  the clock value s - 1, from which stamp s comes, was read after the version, or every part
+ *       of the cell, was at its head. This read is the instant of the version
  *   V5  a version is retired once. A committed version is retired by the thread that committed its
  *       successor, after the successor was stamped; with a history (history.c), only when that many
  *       more versions are committed. An aborted version is retired by the thread that replaced it
  *       at the head, or by its owner if it never got there
  * Pairs
  *   P1  install(head) -> read(head): the version's fields
- *   P2  stamp(version) -> resolve(version): the clock has advanced (V3), and for commits: the cell
- *       is no longer needed
+ *   P2  stamp(version) -> resolve(version): the clock was read (V3), and for commits: the cell is
+ *       no longer needed
  *   S   clock, head, cell: seq_cst. Two-variable reason: the stamper reads the clock after the
  *       installs, the snapshot reads the heads after the clock. With acquire and release each may
  *       miss the other, and the snapshot tears.
@@ -46,31 +51,37 @@
  *       stamp. With release and acquire the stamps may still be invisible when the owner reads the
  *       era. The cell then died before a section began that reads it (I1 of reclaim/section.h), and
  *       could be freed while that section uses it.
- * Why a snapshot at time T is one instant. Let a version have stamp s.
- *   s <= T: the clock was s - 1 when it was read after the install (V4), and at least s when T was
- *   read. So in the order S the install comes before the snapshot's read of the head. The snapshot
- *   sees the version, and includes it by its stamp.
- *   s > T: the snapshot excludes the version by its stamp.
+ * Why a snapshot at time T is one instant: the moment at which the snapshot read the clock as T or,
+ * if it advanced the clock first, the moment during its call at which the clock became T. Let a
+ * version have stamp s.
+ *   s <= T: the clock was s - 1 when it was read after the install (V4), and at least s at the
+ *   snapshot's instant. So in the order S the install comes before the snapshot's read of the head.
+ *   The snapshot sees the version, and includes it by its stamp.
+ *   s > T: the snapshot excludes the version by its stamp. If the snapshot did not advance the
+ *   clock, and found s = T + 1, the instant of the version may be earlier than that of the
+ *   snapshot, since both read the clock as T. So the snapshot starts again, and advances the clock.
+ *   In every other case the clock was read as T or more after the snapshot's instant.
  *   No stamp when found: if INSTALLING, its stamp will come from a clock that is read later than T.
  *   Then s > T, and the version is excluded. Otherwise the snapshot stamps the version before it
  *   compares; the CAS makes one stamp final for all threads.
- *   So a snapshot consists exactly of the versions with stamps up to T; the parts of one commit
- *   share their stamp. Real time agrees: a write that ended before the snapshot has s <= clock (V3)
- *   <= T; a write that starts later reads a clock >= T, so s > T.
- * Why a read agrees with snapshots: a read returns a version only if that is stamped (V3: later
- * snapshots include it). A read takes the base of an undecided version only while the cell is
- * INSTALLING (the stamp is still to come).
+ *   So a snapshot consists exactly of the versions whose instants are before its own; the parts of
+ *   one commit share their instant. Of two versions with one stamp a snapshot includes both or none.
+ * Why a read agrees with snapshots: a read returns a version only if that is stamped. So the
+ * instant of the version has passed, and snapshots that begin later include it. A read takes the
+ * base of an undecided version only while the cell is INSTALLING (the instant is still to come).
  * Memory: let b be the base of a committed version v with stamp s. b is retired. Yet a snapshot
- * with T < s must look at b, and may have found v at the head long after b was retired. Let H be
- * the end of the snapshot's reservation when it read T (weiri_section_read on the clock makes H
+ * that excludes v must look at b, and may have found v at the head long after b was retired. Let H
+ * be the end of the snapshot's reservation when it read T (weiri_section_read on the clock makes H
  * reach the era of that moment).
- *   If birth(b) <= H, b is pinned. It is retired after the clock was at s > T, so its death is not
- *   before the section's lo. If a collector missed the reservation, its fence came before T was
- *   read, and it frees only what was retired before that. If b was, the clock was at s before T was
- *   read, so T >= s, which is not the case.
- *   If birth(b) > H, b was born after T. So it is not the version looked for, and it may have been
- *   freed: the snapshot starts again with a later T. It reads birth(b) in v (base_birth), not in b.
- * Progress: stamping is wait-free (one clock CAS, one version CAS, neither retried).
+ *   If birth(b) <= H, b is pinned. It is retired after v was stamped. The snapshot excludes v, so
+ *   the instant of v is later than that of the snapshot, and the death of b is not before the
+ *   section's lo. If a collector missed the reservation, its fence came before T was read, and it
+ *   frees only what was retired before that. If b was, the instant of v came before T was read, and
+ *   the snapshot would have included v or started again.
+ *   If birth(b) > H, b was born after T was read. So it is not the version looked for, and it may
+ *   have been freed: the snapshot starts again with a later T. It reads birth(b) in v (base_birth),
+ *   not in b.
+ * Progress: stamping is wait-free: one load of the clock, one CAS of the version, not retried.
  */
 #ifndef WEIRI_VAR_VERSION_H
 #define WEIRI_VAR_VERSION_H
@@ -94,6 +105,7 @@ struct weiri_version {
 	_Atomic(uint64_t) stamp;
 	/* The rest is constant once published, except seen_at_head. */
 	uint64_t number;     /* one more than that of base; that of base in a mark */
+	uint64_t position;   /* one more than that of base: two committed versions share none */
 	weir_tensor *tensor; /* one reference; NULL in version 0 and in marks on it */
 	struct weiri_version *base;
 	uint64_t base_birth;         /* era; see Memory */
@@ -149,18 +161,27 @@ struct weiri_version *weiri_version_of_retired(struct weiri_retired *object);
 /* Frees a version that was never published. */
 void weiri_version_discard(struct weiri_version *version);
 
-/* Advances the clock, then fixes *stamp, whose value was `unstamped`. Returns the final *stamp. */
+/* Fixes *stamp, whose value was `unstamped`. Returns the final *stamp, which another thread may have fixed. */
 uint64_t weiri_stamp_now(_Atomic(uint64_t) *stamp, uint64_t unstamped);
 
 /*
+ * Advances the clock to at least now + 1, where `now` was read from it during the call that needs
+ * this. Afterwards every write that ended before that read has a stamp of at most the clock.
+ */
+static inline void weiri_clock_advance(uint64_t now)
+{
+	/* [S] If this fails, another thread has advanced the clock. */
+	(void)weiri_cas_seq_cst(&weiri_clock, &now, now + 1);
+}
+
+/*
  * For assertions (version_invariants.c). In this order: `version` is about to replace `base`; it
- * has just become the head; its base is about to be retired; the clock has been advanced to
- * `stamp`.
+ * has just become the head; its base is about to be retired; `stamp` is final.
  */
 void weiri_version_assert_fits(const struct weiri_version *version, const struct weiri_version *base);
 void weiri_version_assert_first_time(const struct weiri_version *version);
 void weiri_version_assert_stamped(const struct weiri_version *version);
-void weiri_stamp_assert_reached(uint64_t stamp);
+void weiri_stamp_assert_near(uint64_t stamp);
 
 /* The slow half of weiri_version_resolve. */
 uint64_t weiri_version_resolve_slowly(struct weiri_version *version);

@@ -13,6 +13,7 @@ WEIRI_UNSEEN void weiri_version_assert_fits(const struct weiri_version *version,
 	WEIR_ASSERT2(V2, weiri_stamp_is_committed(weiri_peek(&base->stamp)));
 	WEIR_ASSERT2(V2, version->base == base);
 	WEIR_ASSERT2(V2, version->number == base->number + !version->is_mark);
+	WEIR_ASSERT2(V2, version->position == base->position + 1);
 }
 
 WEIRI_UNSEEN void weiri_version_assert_first_time(const struct weiri_version *version)
@@ -25,9 +26,9 @@ WEIRI_UNSEEN void weiri_version_assert_stamped(const struct weiri_version *versi
 	WEIR_ASSERT2(V5, weiri_stamp_is_committed(weiri_peek(&version->stamp)));
 }
 
-WEIRI_UNSEEN void weiri_stamp_assert_reached(uint64_t stamp)
+WEIRI_UNSEEN void weiri_stamp_assert_near(uint64_t stamp)
 {
-	WEIR_ASSERT2(V3, !weiri_stamp_is_committed(stamp) || stamp <= weiri_peek(&weiri_clock));
+	WEIR_ASSERT2(V3, !weiri_stamp_is_committed(stamp) || stamp - 1 <= weiri_peek(&weiri_clock));
 }
 
 #else
