@@ -291,8 +291,7 @@ Test(invariants, ring)
 /* The members are those of spsc.c. */
 struct spsc_side {
 	_Atomic(size_t) index;
-	size_t seen;
-	int fenced;
+	size_t seen, fenced;
 };
 struct spsc {
 	size_t capacity, mask, memory_size;
@@ -351,7 +350,7 @@ static void need_no_fence_with_room(void)
 {
 	struct spsc *spsc = spsc_of_two();
 
-	spsc->producer.fenced = 1;
+	spsc->producer.fenced = weiri_load_relaxed(&spsc->producer.index);
 	weir_spsc_destroy((weir_spsc *)(void *)spsc, NULL);
 }
 
@@ -360,7 +359,7 @@ static void need_no_fence_with_values(void)
 	struct spsc *spsc = spsc_of_two();
 
 	weiri_store_relaxed(&spsc->consumer.index, weiri_load_relaxed(&spsc->consumer.index) - 1);
-	spsc->consumer.fenced = 1;
+	spsc->consumer.fenced = weiri_load_relaxed(&spsc->consumer.index);
 	weir_spsc_destroy((weir_spsc *)(void *)spsc, NULL);
 }
 

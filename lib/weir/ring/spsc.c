@@ -27,7 +27,7 @@
  *   I1  head <= tail <= head + capacity
  *   I2  a copy is never ahead of its index: tail - capacity <= copy of the head <= head, and
  *       head <= copy of the tail <= tail
- *   I3  if `fenced` is set, the copy shows no room (no value)
+ *   I3  while `fenced` of a side is its index, its copy shows no room (no value)
  * Pairs
  *   P1  enqueue (tail) -> dequeue (tail): the values, and what they point to
  *   P2  dequeue (head) -> enqueue (head): the consumer has finished with the slots
@@ -52,8 +52,9 @@
  *   enqueue in the ring of the other, and then both find their own ring empty.
  * Fences. A side that is about to refuse runs the fence and looks again, unless it has moved
  *   nothing since its last fence. So there is no fence while calls succeed, and one for a series of
- *   refusals. `fenced` says that nothing has moved: because the copy shows no room (no value), a
- *   side can move a value only after a look that found some (I3), and this look resets `fenced`.
+ *   refusals. `fenced` is the index at which the fence ran. An index of 64 bits does not come back
+ *   to it. One of 32 bits could, so there a look that finds room (a value) sets `fenced` one back: a
+ *   side that moves a value after its fence has looked before, because its copy showed none (I3).
  * Handover of a role. The calls of the next thread happen after those of the previous thread, so
  *   they find the private words as they were left. A fence of the previous thread counts: it was
  *   followed by a load on that thread, and by coherence no later load returns an older index. A
@@ -90,7 +91,7 @@ enum { FEW = 8 };
 struct side {
 	_Atomic(size_t) index; /* the tail (producer) or the head (consumer) */
 	size_t seen;           /* the index of the other side, when it was last read */
-	int fenced;            /* 1: this side has moved nothing since its last fence (I3) */
+	size_t fenced;         /* `index`: this side has moved nothing since its last fence (I3) */
 };
 
 struct weir_spsc {
@@ -114,7 +115,7 @@ static size_t slots_for(size_t capacity)
 	return slots;
 }
 
-static void begin_side(struct side *side, int fenced)
+static void begin_side(struct side *side, size_t fenced)
 {
 	weiri_store_relaxed(&side->index, FIRST); /* [relaxed] no other thread yet */
 	side->seen = FIRST;
@@ -150,8 +151,8 @@ enum weir_status weir_spsc_create(size_t capacity, const struct weir_spsc_option
 	spsc->mask = slots - 1;
 	spsc->memory_size = size;
 	spsc->allocator = allocator;
-	begin_side(&spsc->producer, 0); /* it will enqueue before it has to look at the head */
-	begin_side(&spsc->consumer, 1); /* "empty" needs no fence yet */
+	begin_side(&spsc->producer, FIRST - 1); /* there is room (I3) */
+	begin_side(&spsc->consumer, FIRST);     /* "empty" needs no fence yet */
 	*out = spsc;
 	return WEIR_OK;
 }
@@ -167,7 +168,7 @@ static WEIRI_UNSEEN void assert_producer(const weir_spsc *spsc)
 
 	WEIR_ASSERT2(I1, tail - head <= spsc->capacity);
 	WEIR_ASSERT2(I2, head - side->seen <= tail - side->seen && tail - side->seen <= spsc->capacity);
-	WEIR_ASSERT2(I3, !side->fenced || tail - side->seen == spsc->capacity);
+	WEIR_ASSERT2(I3, side->fenced != tail || tail - side->seen == spsc->capacity);
 }
 
 static WEIRI_UNSEEN void assert_consumer(const weir_spsc *spsc)
@@ -177,7 +178,7 @@ static WEIRI_UNSEEN void assert_consumer(const weir_spsc *spsc)
 
 	WEIR_ASSERT2(I1, tail - head <= spsc->capacity);
 	WEIR_ASSERT2(I2, side->seen - head <= tail - head);
-	WEIR_ASSERT2(I3, !side->fenced || head == side->seen);
+	WEIR_ASSERT2(I3, side->fenced != head || side->seen == head);
 }
 
 enum weir_status weir_spsc_destroy(weir_spsc *spsc, weir_error *error)
@@ -219,6 +220,14 @@ static WEIRI_ALWAYS_INLINE size_t run_from(const weir_spsc *spsc, size_t index, 
 	return count < left ? count : left;
 }
 
+/* A look of this side, at its index, found room (a value). */
+static WEIRI_ALWAYS_INLINE void found(struct side *side, size_t index, size_t seen)
+{
+	side->seen = seen;
+	if (SIZE_MAX == UINT32_MAX && side->fenced != index)
+		side->fenced = index - 1; /* the index may come round to it: see "Fences" */
+}
+
 /* -- producer ---------------------------------------------------------------------------------- */
 
 /* Returns how many values fit. If any does, keeps the head that shows it. */
@@ -229,10 +238,8 @@ static WEIRI_ALWAYS_INLINE size_t look_at_head(weir_spsc *spsc, size_t tail)
 	size_t room = spsc->capacity - (tail - head);
 
 	/* If there is none, writes nothing: the consumer may be looking for values on this line. */
-	if (WEIRI_LIKELY(room != 0)) {
-		spsc->producer.seen = head;
-		spsc->producer.fenced = 0;
-	}
+	if (WEIRI_LIKELY(room != 0))
+		found(&spsc->producer, tail, head);
 	return room;
 }
 
@@ -242,9 +249,9 @@ static WEIRI_ALWAYS_INLINE size_t look_at_head(weir_spsc *spsc, size_t tail)
  */
 static WEIRI_NOINLINE size_t room_behind_fence(weir_spsc *spsc, size_t tail)
 {
-	if (spsc->producer.fenced)
+	if (spsc->producer.fenced == tail)
 		return 0;
-	spsc->producer.fenced = 1;
+	spsc->producer.fenced = tail;
 	/* [seq_cst F1] the tail is stored, the head is loaded: Dekker with values_behind_fence(). */
 	weiri_fence_seq_cst();
 	return look_at_head(spsc, tail);
@@ -323,10 +330,8 @@ static WEIRI_ALWAYS_INLINE size_t look_at_tail(weir_spsc *spsc, size_t head)
 	/* [P1 acquire] pairs with entered(): the slots below are written. */
 	size_t tail = weiri_load_acquire(&spsc->producer.index);
 
-	if (WEIRI_LIKELY(tail != head)) { /* not otherwise: see look_at_head() */
-		spsc->consumer.seen = tail;
-		spsc->consumer.fenced = 0;
-	}
+	if (WEIRI_LIKELY(tail != head)) /* not otherwise: see look_at_head() */
+		found(&spsc->consumer, head, tail);
 	return tail - head;
 }
 
@@ -336,9 +341,9 @@ static WEIRI_ALWAYS_INLINE size_t look_at_tail(weir_spsc *spsc, size_t head)
  */
 static WEIRI_NOINLINE size_t values_behind_fence(weir_spsc *spsc, size_t head)
 {
-	if (spsc->consumer.fenced)
+	if (spsc->consumer.fenced == head)
 		return 0;
-	spsc->consumer.fenced = 1;
+	spsc->consumer.fenced = head;
 	/* [seq_cst F1] the head is stored, the tail is loaded: Dekker with room_behind_fence(). */
 	weiri_fence_seq_cst();
 	return look_at_tail(spsc, head);
@@ -349,7 +354,8 @@ static WEIRI_ALWAYS_INLINE size_t values_for(weir_spsc *spsc, size_t head, size_
 {
 	size_t inside = spsc->consumer.seen - head;
 
-	if (WEIRI_LIKELY(inside >= wanted))
+	/* A consumer that keeps up looks each time, so the look is the straight way. */
+	if (WEIRI_UNLIKELY(inside >= wanted))
 		return inside;
 	inside = look_at_tail(spsc, head);
 	return WEIRI_LIKELY(inside != 0) ? inside : values_behind_fence(spsc, head);
