@@ -226,8 +226,8 @@ Test(combine, keeps_neither_delta_nor_value)
 	cr_assert_eq(weir_reclaim_get_stats(&stats), WEIR_OK);
 	cr_expect_geq(stats.retired_bytes, weir_tensor_byte_count(one), "the replaced value counts");
 	cr_expect_lt(stats.retired_bytes, 3 * weir_tensor_byte_count(one) / 2);
-	cr_expect_eq(weiri_load_relaxed(&one->references), 1, "that of this test");
-	cr_expect_eq(weiri_load_relaxed(&published.tensor->references), 2, "those of the version and the handle");
+	cr_expect_eq(weiri_load_relaxed(&one->value.references), 1, "that of this test");
+	cr_expect_eq(weiri_load_relaxed(&published.tensor->value.references), 2, "those of the version and the handle");
 	weir_read_release(&published);
 	weir_tensor_release(one);
 	weir_var_destroy(var, NULL);
@@ -277,11 +277,11 @@ Test(combine, keeps_a_delta_for_one_who_is_at_work)
 		(void)sched_yield();
 	cr_assert_eq(weir_var_assign_add(var, two, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
 	cr_expect_eq(factor_in(var), 3, "with that of the combiner at work");
-	cr_expect_eq(weiri_load_relaxed(&two->references), 2, "those of this test and of the request");
+	cr_expect_eq(weiri_load_relaxed(&two->value.references), 2, "those of this test and of the request");
 	weiri_store_release(&gatekeeper.open, 1u);
 	cr_assert_eq(pthread_join(thread, NULL), 0);
 	cr_assert_eq(weir_reclaim_flush(weir_deadline_in(variables_patience_ns)), WEIR_OK);
-	cr_expect_eq(weiri_load_relaxed(&two->references), 1, "that of this test");
+	cr_expect_eq(weiri_load_relaxed(&two->value.references), 1, "that of this test");
 	weir_tensor_release(two);
 	weir_var_destroy(var, NULL);
 	expect_nothing_left();

@@ -23,6 +23,7 @@
 #include "base/futex.h"
 #include "base/thread.h"
 #include "reclaim/collect.h"
+#include "var/hold.h"
 #include "variables.h"
 
 #ifndef __has_feature
@@ -142,7 +143,7 @@ static void stand_with_a_handle(struct other *other)
 
 	cr_assert_not_null(weiri_record_get());
 	cr_assert_eq(weir_var_read(other->var, &read), WEIR_OK);
-	cr_assert_not_null(read.hold, "a reference holds it, not a slot");
+	cr_assert_null(weiri_hold_value_of(&read), "a reference holds it, not a slot");
 	stand_there(other);
 	weir_read_release(&read);
 }

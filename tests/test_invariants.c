@@ -609,7 +609,7 @@ static void release_twice(void)
 	weir_tensor *tensor = NULL;
 
 	if (weir_tensor_scalar_i64(1, &tensor) == WEIR_OK) {
-		weiri_store_relaxed(&tensor->references, 0);
+		weiri_store_relaxed(&tensor->value.references, 0);
 		weir_tensor_release(tensor);
 	}
 }
@@ -658,7 +658,7 @@ static void build_on_another(void)
 	weir_var *var = variable(0);
 	struct weiri_scope scope = enter();
 	struct weiri_version *head, *base = weiri_write_base(&scope, var, &head);
-	struct weiri_version *next = weiri_version_create(scope.record, var, NULL);
+	struct weiri_version *next = weiri_version_create(scope.record, var, NULL, NULL);
 
 	weiri_version_set_base(next, base);
 	next->number = base->number + 7;

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "reclaim/scope.h"
+#include "var/hold.h"
 #include "variables.h"
 
 /* -- intervals --------------------------------------------------------------------------------- */
@@ -450,7 +451,7 @@ Test(reclaim, the_last_release_of_a_handle_frees_nothing_by_itself)
 
 	for (size_t i = 0; i < HELD; i++)
 		cr_assert_eq(weir_var_read(var, &reads[i]), WEIR_OK);
-	cr_assert_null(reads[HELD - 1].hold, "there was a slot for each");
+	cr_assert_not_null(weiri_hold_value_of(&reads[HELD - 1]), "there was a slot for each");
 	assign(var, 2);
 	weir_read_release_many(reads, HELD - 1);
 	collect_now();

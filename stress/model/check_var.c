@@ -11,6 +11,7 @@
 #include "model/judged.h"
 #include "model/variable_scopes.h"
 #include "var/install.h"
+#include "var/tensor_value.h"
 
 enum { MOST = 4 };
 
@@ -51,7 +52,7 @@ static void setup_aborted(void *context)
 	struct weiri_version *version;
 
 	setup(context);
-	version = weiri_version_create(weiri_record_get(), scene.x, number(9));
+	version = weiri_version_of_tensor(weiri_record_get(), scene.x, number(9));
 	weiri_version_set_base(version, weiri_load_relaxed(&scene.x->head));
 	weiri_store_relaxed(&version->stamp, WEIRI_STAMP_ABORTED);
 	weiri_store_relaxed(&scene.x->head, version);
@@ -106,7 +107,7 @@ static void snapshot_of_x(weir_read *read)
  */
 static void release(weir_read *read)
 {
-	int by_slot = read->hold != NULL;
+	bool by_slot = read->hold != NULL && weiri_hold_value_of(read) == NULL;
 
 	if (by_slot)
 		weir_model_call_begins(1);

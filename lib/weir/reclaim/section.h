@@ -179,22 +179,32 @@ WEIRI_SHARED_BY_ASSERTIONS void weiri_section_assert_entered(const struct weiri_
 		weiri_section_read_reserved((record), (source), (result), &weiri_reserved_); \
 	} while (0)
 
-/*
- * Returns a free hazard slot of this thread, or NULL. Before the claim, a signal handler may claim
- * the same slot and clear it again.
- */
-static inline struct weiri_slot *weiri_slot_find(struct weiri_record *record)
+static inline bool weiri_slot_is_free(const struct weiri_slot *slot)
 {
-	for (size_t i = 0; i < WEIRI_SLOTS; i++) {
-		/*
-		 * [P1 acquire] Another thread may have cleared the slot, and the collector may see only the
-		 * new claim. The acquire here and the release of the claim pass that thread's last access
-		 * on to the collector, so it comes before the free of the object that the slot held.
-		 */
-		if (weiri_load_acquire(&record->slots[i].object) == NULL)
+	/*
+	 * [P1 acquire] Another thread may have cleared the slot, and the collector may see only the new
+	 * claim. The acquire here and the release of the claim pass that thread's last access on to the
+	 * collector, so it comes before the free of the object that the slot held.
+	 */
+	return weiri_load_acquire(&slot->object) == NULL;
+}
+
+/*
+ * Returns a free hazard slot of this thread, from the given one on, or NULL. Before the claim, a
+ * signal handler may claim the same slot and clear it again.
+ */
+static inline struct weiri_slot *weiri_slot_find_from(struct weiri_record *record, size_t first)
+{
+	for (size_t i = first; i < WEIRI_SLOTS; i++) {
+		if (weiri_slot_is_free(&record->slots[i]))
 			return &record->slots[i];
 	}
 	return NULL;
+}
+
+static inline struct weiri_slot *weiri_slot_find(struct weiri_record *record)
+{
+	return weiri_slot_find_from(record, 0);
 }
 
 static inline void weiri_slot_claim(struct weiri_slot *slot, void *object)

@@ -24,6 +24,7 @@
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "reclaim/collect.h"
+#include "reclaim/value.h"
 #include "tensor/strings.h"
 
 /*
@@ -45,11 +46,11 @@ struct weir_tensor {
 	enum weiri_tensor_kind kind;
 	union {
 		weir_shape shape;
-		struct weiri_retired retired; /* after the last weiri_tensor_release_later() */
+		struct weiri_retired retired; /* after weiri_value_release_later() dropped the last reference */
 	};
 
 	/* written by every thread that retains or releases */
-	_Alignas(WEIR_TENSOR_ALIGNMENT) _Atomic(size_t) references;
+	_Alignas(WEIR_TENSOR_ALIGNMENT) struct weiri_value value;
 
 	/* only read, and only by the last release */
 	size_t size; /* bytes of the allocation that begins with this header */
@@ -68,12 +69,6 @@ struct weir_tensor {
 _Static_assert(sizeof(struct weiri_retired) <= sizeof(weir_shape), "a tensor that waits to be freed is no larger");
 _Static_assert(sizeof(struct weir_tensor) % WEIR_TENSOR_ALIGNMENT == 0,
                "the data follows the header and shares its alignment");
-
-/*
- * weir_tensor_release() for a signal handler: if this is the last reference, the next collection
- * frees the tensor. The tensor counts in the budget until then. Lock-free. Accepts NULL.
- */
-void weiri_tensor_release_later(weir_tensor *tensor);
 
 /*
  * Returns the bytes that a tensor counts in the budget when a retired object holds it. For a tensor

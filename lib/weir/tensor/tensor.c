@@ -1,17 +1,10 @@
 /*
- * tensor.c - creating, counting and destroying tensors.
+ * tensor.c - creating, counting and destroying tensors. A tensor is a value: reclaim/value.h has
+ * the invariant and the pair of its references.
  *
  * Invariants
- *   T1  references >= 1 while any thread may use the tensor
  *   T2  an owner is not a view
- *   T3  only `references` changes once a second thread can see the tensor
- * Pairs
- *   P1  release -> last release: every use of the tensor by a thread that released it comes before
- *       its destruction
- *
- * This file does not order how the bytes first reach another thread. The structure that passes the
- * pointer on (a variable, a queue, a keyed join) orders that. The count cannot overflow: each
- * reference is a pointer somewhere in an address space of SIZE_MAX bytes.
+ *   T3  only the count of references changes once a second thread can see the tensor
  *
  * Progress: retain and release are one read-modify-write; the last release runs the allocator and
  * the foreign release.
@@ -41,69 +34,7 @@ enum weir_status weiri_tensor_measure(enum weir_dtype dtype, const weir_shape *s
 	return WEIR_OK;
 }
 
-/* Makes a header with one reference and `behind` bytes behind it; the caller sets data. */
-static weir_tensor *create_header(enum weiri_tensor_kind kind, enum weir_dtype dtype, const weir_shape *shape,
-                                  size_t behind, const weir_allocator *allocator)
-{
-	weir_allocator from = weiri_allocator_or_default(allocator);
-	weir_tensor *tensor;
-	size_t size;
-
-	if (!weiri_add(sizeof(*tensor), behind, &size))
-		return NULL;
-	tensor = weiri_allocate(&from, size, WEIR_TENSOR_ALIGNMENT);
-	if (tensor == NULL)
-		return NULL;
-	*tensor = (weir_tensor){.dtype = dtype, .kind = kind, .shape.rank = shape->rank, .size = size, .allocator = from};
-	/* The remaining dims stay 0, whatever the caller's shape holds there. */
-	for (uint32_t i = 0; i < shape->rank; i++)
-		tensor->shape.dims[i] = shape->dims[i];
-	/* [relaxed] not shared yet; the first handover orders this. */
-	weiri_store_relaxed(&tensor->references, 1);
-	return tensor;
-}
-
-enum weir_status weiri_tensor_create(enum weir_dtype dtype, const weir_shape *shape, size_t extra,
-                                     const weir_allocator *allocator, weir_tensor **out)
-{
-	int64_t elements;
-	size_t nbytes;
-	size_t behind;
-	weir_tensor *tensor;
-	enum weir_status status = weiri_tensor_measure(dtype, shape, &elements, &nbytes);
-
-	if (status != WEIR_OK)
-		return status;
-	tensor =
-		weiri_add(nbytes, extra, &behind) ? create_header(WEIRI_TENSOR_OWN, dtype, shape, behind, allocator) : NULL;
-	if (tensor == NULL)
-		return WEIR_RESOURCE_EXHAUSTED;
-	tensor->data = tensor + 1;
-	tensor->elements = elements;
-	tensor->nbytes = nbytes;
-	*out = tensor;
-	return WEIR_OK;
-}
-
-enum weir_status weiri_tensor_create_over(enum weiri_tensor_kind kind, void *data, enum weir_dtype dtype,
-                                          const weir_shape *shape, const weir_allocator *allocator, weir_tensor **out)
-{
-	int64_t elements;
-	size_t nbytes;
-	weir_tensor *tensor;
-	enum weir_status status = weiri_tensor_measure(dtype, shape, &elements, &nbytes);
-
-	if (status != WEIR_OK)
-		return status;
-	tensor = create_header(kind, dtype, shape, 0, allocator);
-	if (tensor == NULL)
-		return WEIR_RESOURCE_EXHAUSTED;
-	tensor->data = data;
-	tensor->elements = elements;
-	tensor->nbytes = nbytes;
-	*out = tensor;
-	return WEIR_OK;
-}
+/* -- ending ------------------------------------------------------------------------------------ */
 
 static void release_header(weir_tensor *tensor)
 {
@@ -154,70 +85,118 @@ static weir_tensor *end(weir_tensor *tensor)
 	return owner;
 }
 
-weir_tensor *weir_tensor_retain(weir_tensor *tensor)
+static weir_tensor *tensor_of(struct weiri_value *value)
 {
-	size_t before;
-
-	if (tensor == NULL)
-		return NULL;
-	/*
-	 * [relaxed] The caller has a reference, so the tensor cannot be destroyed meanwhile, and a
-	 * count publishes nothing.
-	 */
-	before = weiri_fetch_add_relaxed(&tensor->references, 1);
-	WEIR_ASSERT1(T1, before >= 1);
-	(void)before;
-	return tensor;
+	return WEIRI_CONTAINER_OF(value, weir_tensor, value);
 }
 
-/* Drops one reference; returns true if it was the last. */
-static bool let_go(weir_tensor *tensor)
+static void end_value(struct weiri_value *value)
 {
-	/*
-	 * [P1 acq_rel] Pairs with itself: the release half passes this thread's uses on; the acquire
-	 * half of the last call receives the uses of all threads. This is one operation, not a release
-	 * followed by an acquire fence in the last call only, because ThreadSanitizer does not see
-	 * fences.
-	 */
-	size_t before = weiri_fetch_sub_acq_rel(&tensor->references, 1);
-
-	WEIR_ASSERT1(T1, before >= 1);
-	return before == 1;
-}
-
-void weir_tensor_release(weir_tensor *tensor)
-{
-	while (tensor != NULL) {
-		if (!let_go(tensor))
-			return;
-		tensor = end(tensor);
-	}
+	weir_tensor_release(end(tensor_of(value)));
 }
 
 static void end_retired(struct weiri_retired *object)
 {
 	weir_tensor *tensor = (weir_tensor *)((char *)object - offsetof(struct weir_tensor, retired));
 
-	weir_tensor_release(end(tensor));
+	end_value(&tensor->value);
 }
 
-void weiri_tensor_release_later(weir_tensor *tensor)
+static size_t footprint(const struct weiri_value *value)
 {
-	struct weiri_record *record = weiri_record_mine;
+	return weiri_tensor_footprint((const weir_tensor *)(const void *)((const char *)value - offsetof(weir_tensor, value)));
+}
 
-	/*
-	 * A thread without a record has not used Weir before. So this is not a signal handler: a
-	 * handler may read variables only on a thread that has a record.
-	 */
-	if (record == NULL) {
-		weir_tensor_release(tensor);
-	} else if (tensor != NULL && let_go(tensor)) {
-		size_t bytes = weiri_tensor_footprint(tensor);
+static void retire(struct weiri_record *record, struct weiri_value *value)
+{
+	weir_tensor *tensor = tensor_of(value);
+	size_t bytes = weiri_tensor_footprint(tensor);
 
-		tensor->retired.bytes = bytes;
-		tensor->retired.reclaim = end_retired;
-		weiri_retire_unreachable(record, &tensor->retired);
-	}
+	tensor->retired.bytes = bytes;
+	tensor->retired.reclaim = end_retired;
+	weiri_retire_unreachable(record, &tensor->retired);
+}
+
+static const struct weiri_value_kind tensors = {end_value, retire, footprint};
+
+/* -- creating ---------------------------------------------------------------------------------- */
+
+/* Makes a header with one reference and `behind` bytes behind it; the caller sets data. */
+static weir_tensor *create_header(enum weiri_tensor_kind kind, enum weir_dtype dtype, const weir_shape *shape,
+                                  size_t behind, const weir_allocator *allocator)
+{
+	weir_allocator from = weiri_allocator_or_default(allocator);
+	weir_tensor *tensor;
+	size_t size;
+
+	if (!weiri_add(sizeof(*tensor), behind, &size))
+		return NULL;
+	tensor = weiri_allocate(&from, size, WEIR_TENSOR_ALIGNMENT);
+	if (tensor == NULL)
+		return NULL;
+	*tensor = (weir_tensor){.dtype = dtype, .kind = kind, .shape.rank = shape->rank, .size = size, .allocator = from};
+	/* The remaining dims stay 0, whatever the caller's shape holds there. */
+	for (uint32_t i = 0; i < shape->rank; i++)
+		tensor->shape.dims[i] = shape->dims[i];
+	weiri_value_init(&tensor->value, &tensors);
+	return tensor;
+}
+
+enum weir_status weiri_tensor_create(enum weir_dtype dtype, const weir_shape *shape, size_t extra,
+                                     const weir_allocator *allocator, weir_tensor **out)
+{
+	int64_t elements;
+	size_t nbytes;
+	size_t behind;
+	weir_tensor *tensor;
+	enum weir_status status = weiri_tensor_measure(dtype, shape, &elements, &nbytes);
+
+	if (status != WEIR_OK)
+		return status;
+	tensor =
+		weiri_add(nbytes, extra, &behind) ? create_header(WEIRI_TENSOR_OWN, dtype, shape, behind, allocator) : NULL;
+	if (tensor == NULL)
+		return WEIR_RESOURCE_EXHAUSTED;
+	tensor->data = tensor + 1;
+	tensor->elements = elements;
+	tensor->nbytes = nbytes;
+	*out = tensor;
+	return WEIR_OK;
+}
+
+enum weir_status weiri_tensor_create_over(enum weiri_tensor_kind kind, void *data, enum weir_dtype dtype,
+                                          const weir_shape *shape, const weir_allocator *allocator, weir_tensor **out)
+{
+	int64_t elements;
+	size_t nbytes;
+	weir_tensor *tensor;
+	enum weir_status status = weiri_tensor_measure(dtype, shape, &elements, &nbytes);
+
+	if (status != WEIR_OK)
+		return status;
+	tensor = create_header(kind, dtype, shape, 0, allocator);
+	if (tensor == NULL)
+		return WEIR_RESOURCE_EXHAUSTED;
+	tensor->data = data;
+	tensor->elements = elements;
+	tensor->nbytes = nbytes;
+	*out = tensor;
+	return WEIR_OK;
+}
+
+/* -- references and fields --------------------------------------------------------------------- */
+
+weir_tensor *weir_tensor_retain(weir_tensor *tensor)
+{
+	if (tensor != NULL)
+		weiri_value_retain(&tensor->value);
+	return tensor;
+}
+
+void weir_tensor_release(weir_tensor *tensor)
+{
+	while (tensor != NULL && weiri_value_let_go(&tensor->value))
+		tensor = end(tensor);
 }
 
 enum weir_dtype weir_tensor_dtype(const weir_tensor *tensor)

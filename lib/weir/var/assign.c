@@ -2,8 +2,8 @@
  * assign.c - single writes of given values: assign, compare_assign, exchange.
  */
 #include "base/error.h"
-#include "var/hold.h"
 #include "var/install.h"
+#include "var/tensor_value.h"
 
 /*
  * Checks the value, admits the write, and makes a version that takes its own reference of the
@@ -21,7 +21,7 @@ static inline enum weir_status prepare(weir_var *var, weir_tensor *value, uint64
 		status = weiri_write_admit(var, deadline_ns, record, error);
 	if (status != WEIR_OK)
 		return status;
-	*version = weiri_version_create(*record, var, value);
+	*version = weiri_version_of_tensor(*record, var, value);
 	if (*version == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "variable \"%s\": no memory for a version", var->name);
 	(void)weir_tensor_retain(value);
@@ -52,7 +52,7 @@ static enum weir_status assign(weir_var *var, uint64_t expected, weir_tensor *va
  */
 static WEIRI_NOINLINE weir_read published_as(weir_tensor *value, uint64_t number)
 {
-	return (weir_read){weir_tensor_retain(value), number, NULL};
+	return weiri_hold_tensor(value, number);
 }
 
 enum weir_status weir_var_assign(weir_var *var, weir_tensor *value, uint64_t deadline_ns, weir_read *published,

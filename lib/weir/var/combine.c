@@ -108,6 +108,7 @@
 #include "sync/park.h"
 #include "sync/references.h"
 #include "tensor/object.h"
+#include "var/tensor_value.h"
 #include "var/change.h"
 #include "var/hold.h"
 #include "var/install.h"
@@ -450,7 +451,7 @@ static bool include_some(struct sum *sum, const struct request *last)
 		last = last->earlier;
 	for (size_t i = count; i-- > 0; last = last->earlier)
 		some[i] = &last->change;
-	if (!weiri_changes_make(some, count, sum->included == 0 ? sum->base->tensor : NULL, sum->call->result->value,
+	if (!weiri_changes_make(some, count, sum->included == 0 ? weiri_version_tensor(sum->base) : NULL, sum->call->result->value,
 	                        is_wanted, sum))
 		return false;
 	sum->included = end;
@@ -497,11 +498,11 @@ static bool seal(struct sum *sum, const struct request *last)
 /* Provides a result with the dtype and shape of `base`. Returns false if there is no memory. */
 static bool provide_result(struct weiri_scope *scope, struct call *call, const struct weiri_version *base)
 {
-	if (call->result != NULL && result_is_like(call->result, base->tensor))
+	if (call->result != NULL && result_is_like(call->result, weiri_version_tensor(base)))
 		return true;
 	if (call->result != NULL)
 		result_discard(call->result);
-	call->result = result_create(scope->record, call, base->tensor);
+	call->result = result_create(scope->record, call, weiri_version_tensor(base));
 	return call->result != NULL;
 }
 
@@ -561,9 +562,9 @@ static enum weir_status fit(struct call *call, const struct weiri_version *base)
 {
 	const weir_var *var = call->var;
 
-	if (base->tensor == NULL)
+	if (base->value == NULL)
 		return weiri_fail(call->error, WEIR_FAILED_PRECONDITION, "variable \"%s\" is not initialized", var->name);
-	return weiri_change_fit(&call->request->change, var->name, base->tensor, &var->allocator, call->error);
+	return weiri_change_fit(&call->request->change, var->name, weiri_version_tensor(base), &var->allocator, call->error);
 }
 
 /*
@@ -605,7 +606,7 @@ static uint64_t wait_ns(const weir_tensor *value)
 static void wait_for_others(const struct weiri_version *base, struct weiri_round *round, size_t others)
 {
 	if (others != 0)
-		(void)weiri_park_wait(&round->over, 0, weir_deadline_in(others * wait_ns(base->tensor)));
+		(void)weiri_park_wait(&round->over, 0, weir_deadline_in(others * wait_ns(weiri_version_tensor(base))));
 }
 
 /*
@@ -635,7 +636,7 @@ static bool conclude(struct weiri_scope *scope, struct call *call, struct weiri_
 		announce(round);
 	}
 	if (stamp != WEIRI_STAMP_ABORTED && call->published != NULL)
-		*call->published = (weir_read){weir_tensor_retain(result->value), result->number, NULL};
+		*call->published = weiri_hold_tensor(result->value, result->number);
 	WEIR_ASSERT_LOOK(assert_used(result));
 	if (weiri_references_give(&result->users)) { /* [P2], C5 */
 		/*

@@ -35,13 +35,13 @@
  * It looks at installed parts once more, but needs no stack that grows with the chain.
  *
  * Marks. A part may require that a variable has not moved, without changing it. Its version is then
- * a mark, with the number and the tensor of its base. So the whole read set of a transaction has
+ * a mark, with the number and the value of its base. So the whole read set of a transaction has
  * one instant, that of the stamp, and the argument for writes covers it. Code that only compares
  * numbers, such as that of readers, does not notice marks.
  * A part is built on one base, not on one number. So a mark that came in between makes the commit
  * abort although the number is the expected one. The commit is then retried with a new cell, and
  * its caller does not notice. The same happens if a part accepts any version. A mark keeps the
- * tensor of its base alive. So the retired bytes of the base do not include the tensor, and those
+ * value of its base alive. So the retired bytes of the base do not include the value, and those
  * of the mark do.
  *
  * Linearization: the CAS that stamps the cell, in the order of stamps. WEIR_ABORTED: the read of
@@ -57,8 +57,8 @@
 
 #include "base/error.h"
 #include "base/sort.h"
-#include "tensor/object.h"
 #include "var/install.h"
+#include "var/tensor_value.h"
 
 uint64_t weiri_commit_resolve(struct weiri_commit *commit)
 {
@@ -198,11 +198,6 @@ static void finish_aborted(struct weiri_scope *scope, struct weiri_commit *commi
 	}
 }
 
-static size_t bytes_of_value(const struct weiri_version *version)
-{
-	return version->tensor != NULL ? weiri_tensor_footprint(version->tensor) : 0;
-}
-
 static void finish_committed(struct weiri_scope *scope, struct weiri_commit *commit, uint64_t stamp)
 {
 	for (size_t i = 0; i < commit->count; i++) {
@@ -211,7 +206,7 @@ static void finish_committed(struct weiri_scope *scope, struct weiri_commit *com
 		/* [S2, P2] no thread needs the cell to learn the outcome. */
 		weiri_store_seq_cst(&version->stamp, stamp);
 		if (version->is_mark)
-			base->retired.bytes -= bytes_of_value(base); /* this thread retires it; the mark counts for the tensor */
+			base->retired.bytes -= weiri_value_footprint(base->value); /* this thread retires it; the mark counts for the value */
 		weiri_history_retire(scope, commit->parts[i].var, version, base); /* V5: after the stamp */
 	}
 }
@@ -259,10 +254,10 @@ static int by_address(const void *a, const void *b)
 
 static struct weiri_version *create_version(struct weiri_record *record, const struct weir_commit_part *part)
 {
-	struct weiri_version *version = weiri_version_create(record, part->var, part->value);
+	struct weiri_version *version = weiri_version_of_tensor(record, part->var, part->value);
 
 	if (version != NULL)
-		(void)weir_tensor_retain(part->value); /* a mark gets its tensor with its base */
+		(void)weir_tensor_retain(part->value); /* a mark gets its value with its base */
 	return version;
 }
 
@@ -300,8 +295,11 @@ static void set_base(struct weiri_version *version, struct weiri_version *base)
 		return;
 	version->number = base->number;
 	version->older = base->older;
-	version->tensor = weir_tensor_retain(base->tensor);
-	version->retired.bytes += bytes_of_value(base);
+	version->value = base->value;
+	version->shown = base->shown;
+	if (base->value != NULL)
+		weiri_value_retain(base->value);
+	version->retired.bytes += weiri_value_footprint(base->value);
 }
 
 static bool is_as_expected(const struct weiri_commit_part *part, const struct weiri_version *base)
@@ -465,6 +463,6 @@ enum weir_status weir_var_commit(const struct weir_commit_part parts[], size_t c
 		                  count, WEIRI_S(count), moved.var->name, (unsigned long long)moved.found,
 		                  (unsigned long long)moved.expected);
 	for (size_t i = 0; published != NULL && i < count; i++)
-		published[i] = (weir_read){weir_tensor_retain(parts[i].value), parts[i].expected + 1, NULL};
+		published[i] = weiri_hold_tensor(parts[i].value, parts[i].expected + 1);
 	return WEIR_OK;
 }

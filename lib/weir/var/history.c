@@ -72,7 +72,7 @@ enum weir_status weir_var_read_version(weir_var *var, uint64_t number, weir_read
 	version = number <= newest->number ? find(var, newest, number) : NULL;
 	if (number > newest->number)
 		status = WEIR_OUT_OF_RANGE;
-	else if (version == NULL || version->tensor == NULL)
+	else if (version == NULL || version->value == NULL)
 		status = WEIR_NOT_FOUND;
 	else
 		weiri_hold(record, version, read); /* H2 */

@@ -1,7 +1,7 @@
 /*
- * hold.h - what a handle (weir_read) holds: a hazard slot, or a reference of the tensor.
+ * hold.h - what a handle (weir_read) holds: a hazard slot, or a reference of the value.
  *
- * weir_read.hold is the slot, or NULL if the handle owns one reference of its tensor.
+ * weir_read.hold is the slot, or the value with REFERENCE added. It is NULL in a cleared handle.
  */
 #ifndef WEIRI_VAR_HOLD_H
 #define WEIRI_VAR_HOLD_H
@@ -20,7 +20,29 @@ static inline struct weiri_version *weiri_newest(struct weiri_record *record, we
 
 static inline void weiri_hold_by_slot(weir_read *read, const struct weiri_version *version, struct weiri_slot *slot)
 {
-	*read = (weir_read){version->tensor, version->number, slot};
+	*read = (weir_read){version->shown, version->number, slot};
+}
+
+enum { WEIRI_HOLD_REFERENCE = 1 };
+
+/*
+ * Returns a handle that has a reference of the value, or a cleared one with the number if there is
+ * no value. The caller has a reference, or a section protects one.
+ */
+static inline weir_read weiri_hold_value(struct weiri_value *value, void *shown, uint64_t number)
+{
+	if (value == NULL)
+		return (weir_read){NULL, number, NULL};
+	weiri_value_retain(value);
+	return (weir_read){shown, number, (char *)value + WEIRI_HOLD_REFERENCE};
+}
+
+/* Returns the value of which the handle has a reference, or NULL if the handle has none. */
+static inline struct weiri_value *weiri_hold_value_of(const weir_read *read)
+{
+	uintptr_t hold = (uintptr_t)read->hold;
+
+	return (hold & WEIRI_HOLD_REFERENCE) != 0 ? (struct weiri_value *)(hold - WEIRI_HOLD_REFERENCE) : NULL;
 }
 
 /* Called in a section that protects `version`. */
@@ -28,7 +50,7 @@ static inline void weiri_hold_by_reference(struct weiri_record *record, weir_rea
                                            const struct weiri_version *version)
 {
 	weiri_count(&record->slot_misses, 1);
-	*read = (weir_read){weir_tensor_retain(version->tensor), version->number, NULL};
+	*read = weiri_hold_value(version->value, version->shown, version->number);
 }
 
 /*

@@ -87,27 +87,11 @@ weir_read weiri_install_and_hold(struct weiri_record *record, weir_var *var, str
 	uint64_t number;
 	struct weiri_version *base = install(&scope, var, WEIRI_ANY_VERSION, version, &number);
 
-	if (base->tensor != NULL)
+	if (base->value != NULL)
 		weiri_hold(record, base, &replaced);
 	weiri_scope_leave(&scope);
 	weiri_waitable_pump(record, &var->waitable);
 	return replaced;
-}
-
-enum weir_status weiri_var_check(const weir_var *var, const weir_tensor *value, weir_error *error)
-{
-	char expected[96], got[96];
-
-	if (value == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable \"%s\": value is NULL", var->name);
-	if (weir_tensor_dtype(value) != var->dtype)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable \"%s\": dtype must be %s, got %s", var->name,
-		                  weir_dtype_name(var->dtype), weir_dtype_name(weir_tensor_dtype(value)));
-	if (var->has_shape && !weir_shape_fits(&var->shape, weir_tensor_shape(value)))
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable \"%s\": shape must fit %s, got %s", var->name,
-		                  weir_shape_text(&var->shape, expected, sizeof(expected)),
-		                  weir_shape_text(weir_tensor_shape(value), got, sizeof(got)));
-	return WEIR_OK;
 }
 
 enum weir_status weiri_write_admit(const weir_var *var, uint64_t deadline_ns, struct weiri_record **record,

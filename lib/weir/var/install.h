@@ -53,8 +53,6 @@ weir_read weiri_install_and_hold(struct weiri_record *record, weir_var *var, str
 /* Returns WEIR_INVALID_ARGUMENT unless a variable can be created with these options. */
 enum weir_status weiri_var_read_options(const struct weir_var_options *options, struct weir_var_options *given,
                                         weir_error *error);
-/* Returns WEIR_INVALID_ARGUMENT unless `value` has the variable's dtype and fits its shape. */
-enum weir_status weiri_var_check(const weir_var *var, const weir_tensor *value, weir_error *error);
 /*
  * Admits a write, and sets *record to the record of this thread. Returns WEIR_OK, or a failure that
  * `error` explains.

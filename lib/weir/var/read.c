@@ -21,7 +21,7 @@
  *
  * A signal handler may read. If `picking` is set, the interrupted thread is choosing a slot, and
  * the handler uses a reference. The handler must not free. If its reference turns out to be the
- * last, it leaves the tensor to the next collection.
+ * last, it leaves the value to the next collection.
  *
  * weir_var_version() takes 15 + 4r: enter 5, the head 3 + 4r, resolving 6, leave 1.
  * weir_var_try_read_newer() takes that and then a read: 74 + 8r.
@@ -32,7 +32,6 @@
 #include "var/hold.h"
 
 #include "base/error.h"
-#include "tensor/object.h"
 
 static WEIRI_COLD enum weir_status fail_uninitialized(struct weiri_slot *slot)
 {
@@ -43,7 +42,7 @@ static WEIRI_COLD enum weir_status fail_uninitialized(struct weiri_slot *slot)
 /* `slot` was claimed for `version`, which was still the newest afterwards. */
 static inline enum weir_status give(weir_read *read, const struct weiri_version *version, struct weiri_slot *slot)
 {
-	if (WEIRI_UNLIKELY(version->tensor == NULL))
+	if (WEIRI_UNLIKELY(version->value == NULL))
 		return fail_uninitialized(slot);
 	weiri_hold_by_slot(read, version, slot);
 	return WEIR_OK;
@@ -135,52 +134,87 @@ static WEIRI_COLD enum weir_status read_first_time(weir_var *var, weir_read *rea
 	return record != NULL ? read_in_section(record, var, read) : WEIR_RESOURCE_EXHAUSTED;
 }
 
-enum weir_status weir_var_read(weir_var *var, weir_read *read)
+/* The head moved before the claim of the slot. */
+static WEIRI_NOINLINE enum weir_status read_again(struct weiri_record *record, weir_var *var, struct weiri_slot *slot,
+                                                  weir_read *read)
 {
-	struct weiri_record *record = weiri_record_mine;
-	struct weiri_version *head;
-	struct weiri_slot *slot;
+	weiri_slot_clear(slot);
+	return read_in_section(record, var, read);
+}
 
-	if (WEIRI_UNLIKELY(record == NULL || var == NULL || read == NULL))
-		return read_first_time(var, read);
-	/* [relaxed] Only this thread and its signal handlers access it. */
-	if (WEIRI_UNLIKELY(weiri_load_relaxed(&record->picking)))
-		return read_in_section(record, var, read);
-	weiri_store_relaxed(&record->picking, 1u);
-	weiri_compiler_barrier();
-	slot = weiri_slot_find(record);
-	if (WEIRI_UNLIKELY(slot == NULL)) {
-		weiri_store_relaxed(&record->picking, 0u);
-		return read_in_section(record, var, read);
-	}
+/*
+ * Reads with a free slot; `picking` is set. Every branch that is not taken in the common case ends
+ * in a call that returns for this function, so that the common case saves no registers.
+ */
+static WEIRI_ALWAYS_INLINE enum weir_status read_by_slot(struct weiri_record *record, weir_var *var,
+                                                         struct weiri_slot *slot, weir_read *read)
+{
 	/* [relaxed] not dereferenced before the second read. */
-	head = weiri_load_relaxed(&var->head);
+	struct weiri_version *head = weiri_load_relaxed(&var->head);
+
 	weiri_slot_claim(slot, head);
 	weiri_compiler_barrier();
 	weiri_store_relaxed(&record->picking, 0u);
 	/* [S, P1] If the head is unchanged, the claim came in time. Linearization point. */
-	if (WEIRI_UNLIKELY(weiri_load_seq_cst(&var->head) != head)) {
-		weiri_slot_clear(slot);
-		return read_in_section(record, var, read);
-	}
+	if (WEIRI_UNLIKELY(weiri_load_seq_cst(&var->head) != head))
+		return read_again(record, var, slot, read);
 	/* [P2 acquire] A stamped version may be returned: a later snapshot includes it. */
 	if (WEIRI_UNLIKELY(!weiri_stamp_is_committed(weiri_load_acquire(&head->stamp))))
 		return read_unresolved(record, var, head, slot, read);
 	return give(read, head, slot);
 }
 
+/* The first slot is occupied; `picking` is set. */
+static WEIRI_NOINLINE enum weir_status read_by_another_slot(struct weiri_record *record, weir_var *var, weir_read *read)
+{
+	struct weiri_slot *slot = weiri_slot_find_from(record, 1);
+
+	if (WEIRI_LIKELY(slot != NULL))
+		return read_by_slot(record, var, slot, read);
+	weiri_store_relaxed(&record->picking, 0u);
+	return read_in_section(record, var, read);
+}
+
+enum weir_status weir_var_read(weir_var *var, weir_read *read)
+{
+	struct weiri_record *record = weiri_record_mine;
+
+	if (WEIRI_UNLIKELY(record == NULL))
+		return read_first_time(var, read);
+	if (WEIRI_UNLIKELY(var == NULL))
+		return WEIR_INVALID_ARGUMENT;
+	if (WEIRI_UNLIKELY(read == NULL))
+		return WEIR_INVALID_ARGUMENT;
+	/* [relaxed] Only this thread and its signal handlers access it. */
+	if (WEIRI_UNLIKELY(weiri_load_relaxed(&record->picking)))
+		return read_in_section(record, var, read);
+	weiri_store_relaxed(&record->picking, 1u);
+	weiri_compiler_barrier();
+	if (WEIRI_UNLIKELY(!weiri_slot_is_free(&record->slots[0])))
+		return read_by_another_slot(record, var, read);
+	return read_by_slot(record, var, &record->slots[0], read);
+}
+
+/* The handle has no slot. */
+static WEIRI_NOINLINE void release_reference(weir_read *read)
+{
+	weiri_value_release_later(weiri_hold_value_of(read)); /* the caller may be a signal handler */
+	*read = (weir_read){NULL, 0, NULL};
+}
+
 void weir_read_release(weir_read *read)
 {
-	void *hold;
+	struct weiri_slot *slot;
 
 	if (WEIRI_UNLIKELY(read == NULL))
 		return;
-	hold = read->hold;
-	if (WEIRI_LIKELY(hold != NULL))
-		weiri_slot_clear(hold);
-	else
-		weiri_tensor_release_later(read->tensor); /* the caller may be a signal handler */
+	slot = read->hold;
+	if (WEIRI_UNLIKELY(slot == NULL || ((uintptr_t)slot & WEIRI_HOLD_REFERENCE) != 0)) {
+		release_reference(read);
+		return;
+	}
 	*read = (weir_read){NULL, 0, NULL};
+	weiri_slot_clear(slot);
 }
 
 void weir_read_release_many(weir_read reads[], size_t count)

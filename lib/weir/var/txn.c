@@ -51,8 +51,8 @@
 
 #include "base/assert.h"
 #include "base/error.h"
-#include "var/hold.h"
 #include "var/install.h"
+#include "var/tensor_value.h"
 
 /* One variable of the transaction. */
 struct entry {
@@ -234,7 +234,7 @@ static struct entry *read_first(struct weiri_record *record, weir_txn *txn, weir
 
 	if (version != NULL) {
 		entry = add(txn, var, version->number);
-		if (version->tensor != NULL)
+		if (version->value != NULL)
 			hold(record, txn, version, &entry->read);
 	}
 	weiri_section_leave(record, outer);

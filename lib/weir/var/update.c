@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "var/combine.h"
-#include "var/hold.h"
 #include "var/install.h"
+#include "var/tensor_value.h"
 
 static enum weir_status compute(weir_var *var, weir_update_fn *fn, void *context, const weir_read *current,
                                 weir_tensor **next, weir_error *error)
@@ -40,7 +40,7 @@ static int try_update(weir_var *var, weir_update_fn *fn, void *context, const we
 		return (int)status;
 	/* Read after fn: a coroutine that waited in fn may continue on another thread. */
 	record = weiri_record_get();
-	version = record != NULL ? weiri_version_create(record, var, next) : NULL;
+	version = record != NULL ? weiri_version_of_tensor(record, var, next) : NULL;
 	if (version == NULL) {
 		weir_tensor_release(next);
 		return (int)weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "variable \"%s\": no memory for a version", var->name);

@@ -13,6 +13,7 @@
 #include "base/options.h"
 #include "var/combine.h"
 #include "var/install.h"
+#include "var/tensor_value.h"
 
 static void var_free(weir_var *var)
 {
@@ -101,7 +102,7 @@ static weir_var *allocate_var(const struct weir_var_options *options)
  */
 static struct weiri_version *first_version(struct weiri_record *record, const weir_var *var, weir_tensor *initial)
 {
-	struct weiri_version *version = weiri_version_create(record, var, initial);
+	struct weiri_version *version = weiri_version_of_tensor(record, var, initial);
 
 	if (version == NULL)
 		return NULL;

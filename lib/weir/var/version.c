@@ -6,7 +6,6 @@
 #include <stdalign.h>
 
 #include "base/assert.h"
-#include "tensor/object.h"
 #include "var/commit.h"
 
 _Alignas(WEIRI_APART) _Atomic(uint64_t) weiri_clock = 1;
@@ -15,7 +14,7 @@ static void version_free(struct weiri_version *version)
 {
 	weir_allocator allocator = version->allocator;
 
-	weir_tensor_release(version->tensor);
+	weiri_value_release(version->value);
 	weiri_release(&allocator, version, sizeof(*version), alignof(struct weiri_version));
 }
 
@@ -28,15 +27,16 @@ static void version_reclaim(struct weiri_retired *object)
 	version_free(WEIRI_CONTAINER_OF(object, struct weiri_version, retired));
 }
 
-struct weiri_version *weiri_version_create(struct weiri_record *record, const weir_var *var, weir_tensor *tensor)
+struct weiri_version *weiri_version_create(struct weiri_record *record, const weir_var *var, struct weiri_value *value,
+                                           void *shown)
 {
 	struct weiri_version *version = weiri_allocate(&var->allocator, sizeof(*version), alignof(struct weiri_version));
 
 	if (version == NULL)
 		return NULL;
-	*version = (struct weiri_version){.tensor = tensor, .variable = var->label, .allocator = var->allocator};
-	weiri_retired_init(&version->retired, sizeof(*version) + (tensor != NULL ? weiri_tensor_footprint(tensor) : 0),
-	                   version_reclaim);
+	*version = (struct weiri_version){
+		.value = value, .shown = shown, .variable = var->label, .allocator = var->allocator};
+	weiri_retired_init(&version->retired, sizeof(*version) + weiri_value_footprint(value), version_reclaim);
 	weiri_count(&record->created, 1);
 	return version;
 }

@@ -30,7 +30,7 @@
  *   V1  a version is at the head of its variable at most once, and a head never returns
  *   V2  `base` is committed and stamped before a version is built on it. So stamps never fall
  *       along a chain. Positions grow by one with every version, and numbers with each value. A
- *       mark (commit.c) repeats the number and tensor of its base
+ *       mark (commit.c) repeats the number and value of its base
  *   V3  no stamp is above the clock by more than one
  *   V4  the clock value s - 1, from which stamp s comes, was read after the version, or every part
  *       of the cell, was at its head. This read is the instant of the version
@@ -90,6 +90,7 @@
 
 #include "base/memory.h"
 #include "reclaim/collect.h"
+#include "reclaim/value.h"
 #include "sync/waitable.h"
 #include "sync/id_set.h"
 
@@ -106,7 +107,8 @@ struct weiri_version {
 	/* The rest is constant once published, except seen_at_head. */
 	uint64_t number;     /* one more than that of base; that of base in a mark */
 	uint64_t position;   /* one more than that of base: two committed versions share none */
-	weir_tensor *tensor; /* one reference; NULL in version 0 and in marks on it */
+	struct weiri_value *value; /* one reference; NULL in version 0 and in marks on it */
+	void *shown;               /* by handles: the tensor of which the value is a part */
 	struct weiri_version *base;
 	uint64_t base_birth;         /* era; see Memory */
 	struct weiri_version *older; /* with the next smaller number, or NULL; see history.h */
@@ -153,9 +155,10 @@ extern struct weiri_id_set weiri_variables;
 
 /*
  * Returns a new version of a variable, or NULL if there is no memory. On success it takes over the
- * caller's reference of `tensor`.
+ * caller's reference of `value`; handles will show `shown`.
  */
-struct weiri_version *weiri_version_create(struct weiri_record *record, const weir_var *var, weir_tensor *tensor);
+struct weiri_version *weiri_version_create(struct weiri_record *record, const weir_var *var, struct weiri_value *value,
+                                           void *shown);
 /* Returns the version of which `object` is a part, or NULL if it belongs to no version. */
 struct weiri_version *weiri_version_of_retired(struct weiri_retired *object);
 /* Frees a version that was never published. */

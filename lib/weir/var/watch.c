@@ -64,10 +64,10 @@ static enum weir_status attempt_wait(struct weiri_scope *scope, void *asked, wei
 	if (version->number <= request->newer_than)
 		return WEIR_WOULD_BLOCK;
 	/*
-	 * By a reference to the tensor and not by a hazard slot: this runs on the thread of a writer,
+	 * By a reference to the value and not by a hazard slot: this runs on the thread of a writer,
 	 * whose few slots are for its own reads.
 	 */
-	request->read = (weir_read){weir_tensor_retain(version->tensor), version->number, NULL};
+	request->read = weiri_hold_value(version->value, version->shown, version->number);
 	return WEIR_OK;
 }
 
