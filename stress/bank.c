@@ -136,7 +136,7 @@ void bank_look(const char *who)
 		weir_read read;
 
 		STRESS_CHECK(weir_var_read(bank.account[i], &read) == WEIR_OK, "%s: a read failed", who);
-		/* A reference to poisoned memory would be larger. */
+		/* A value in poisoned memory would be outside. */
 		STRESS_CHECK(value_of(&read) < LARGEST && value_of(&read) > -LARGEST, "%s: an account shows 0x%" PRIx64, who,
 		             (uint64_t)value_of(&read));
 		weir_read_release(&read);

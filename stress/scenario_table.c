@@ -5,7 +5,7 @@
  *
  * Each round uses a new table. Each mover repeatedly changes some rows by one scatter. Readers hold
  * a few views at a time, of one table or of a snapshot of both tables, and read their rows again
- * before they release them. At the end all memory was freed.
+ * before they release them. After each round all memory must be free.
  */
 #include "harness.h"
 

@@ -199,7 +199,7 @@ static void act(struct stress_thread *self, struct history_log *log, uint64_t nu
 	}
 }
 
-/* A stack is judged as a pool here. In short rounds the search checks its order. */
+/* A stack is judged as a multiset here. In short rounds the general checker checks its order. */
 static enum history_verdict check(const struct history *history, void *context, struct history_finding *finding)
 {
 	struct history_bounds limits = bounds();

@@ -231,7 +231,7 @@ Test(queue_recordless, an_alarm_without_memory_that_comes_after_the_end_leaves_t
 	destroy(queue);
 }
 
-/* Counts the calls that did not return that status. */
+/* Counts in had_record the calls that did not return WEIR_RESOURCE_EXHAUSTED. */
 static void *use_from_outside(void *argument)
 {
 	struct outsider *outsider = argument;

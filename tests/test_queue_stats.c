@@ -407,7 +407,7 @@ Test(queue_stats, a_walk_ends_at_the_first_that_finds_nothing)
 	destroy(queue);
 }
 
-/* An attempt that finds nothing counts if a thread other than the owner made it. */
+/* An attempt of a walk counts if the operation still waits afterwards, even if it moved an item. */
 Test(queue_stats, carrying_on_in_vain_is_a_retry)
 {
 	weir_queue *queue = fifo(4);

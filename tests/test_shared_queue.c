@@ -168,7 +168,7 @@ static void mismatches_name_the_property(weir_store *store, const struct kind *k
 	expect_mismatch(store, &asked, kind, "flags are");
 }
 
-/* A store with the queue that ask() asks for. Asking it for other queues fails. */
+/* A store with the queue that ask() asks for. A request for another queue of that name fails. */
 static weir_store *store_with(const struct kind *kind, size_t min_after_dequeue, uint64_t seed)
 {
 	weir_store *store = a_store();
@@ -362,7 +362,7 @@ static void forget(void *context, enum weir_status status, const weir_error *err
 	*(enum weir_status *)context = status;
 }
 
-/* An operation that waits keeps the memory without a reference, and a log message reports it. */
+/* An operation that waits holds no reference, but keeps the queue; a log message reports it. */
 Test(shared_queue, a_queue_in_which_somebody_waits_outlives_its_last_reference)
 {
 	weir_store *store = store_with(&fifo_kind, 0, 0);

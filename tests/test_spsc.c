@@ -223,7 +223,7 @@ static void *watch_size(void *context)
 	return NULL;
 }
 
-/* Its two loads may lie far apart, so many values may pass in between. */
+/* Many values may pass between the two loads of weir_spsc_size_approx(). */
 Test(spsc, a_third_thread_reads_no_size_above_the_capacity)
 {
 	static struct watched watched;

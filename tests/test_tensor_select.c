@@ -195,8 +195,8 @@ Test(tensor_select, waits_for_the_first_of_two)
 }
 
 /*
- * An enqueue into each of two queues, of which only the second has room, and a dequeue of an empty
- * one.
+ * An enqueue into each of two queues, of which only the second has room, and a dequeue from the
+ * second, which is empty.
  */
 static enum weir_status select_with(const weir_allocator *allocator, void *context)
 {

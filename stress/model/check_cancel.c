@@ -67,8 +67,8 @@ static void on_off_beside_fire(void *context, size_t who)
 }
 
 /*
- * off() returns 1 if the callback has not run and will not run. Otherwise the callback has run once
- * when all threads are done.
+ * off() returns true if the callback has not run and will not run. Otherwise the callback has run
+ * once when all threads are done.
  */
 static void called_unless_off(void *context)
 {

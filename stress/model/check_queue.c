@@ -106,8 +106,8 @@ static struct scene {
 	weir_cancel *token;
 	struct values values;
 	int last[ROWS][ROWS];  /* [by][of]: the last place that was dequeued */
-	int drained[ROWS + 1]; /* got this result; the last entry: a completion got it */
-	int closed[ROWS];      /* got this result */
+	int drained[ROWS + 1]; /* 1: this thread (the last entry: a completion) got "drained" */
+	int closed[ROWS];      /* 1: this thread got "closed" */
 	struct started started[ROWS][STARTED];
 	int finishing;
 } scene;
@@ -355,7 +355,7 @@ static void fire(void)
 }
 
 /*
- * Each `g` in `start` dequeues an item before the threads begin. The statistics never show fewer
+ * Each `d` in `start` dequeues an item before the threads begin. The statistics never show fewer
  * dequeued items than that.
  */
 static void look_at_statistics(void)

@@ -316,8 +316,8 @@ static void start_beside_run(void *context, size_t who)
 
 /*
  * One thread starts the first run, and another thread starts the second run if the first is over.
- * The second thread knows of the first run only by the run's own step. The hook, which the first
- * start writes last, must therefore reach the second start through the threads of the run.
+ * The second thread knows of the first run only by the run's own step. The first start writes the
+ * runner's cancel hook last. So this hook must reach the second start through the run's threads.
  */
 static void setup_started_by_two(void *context)
 {

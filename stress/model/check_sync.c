@@ -102,7 +102,7 @@ static void one_waiter(void *context, size_t number)
 	}
 }
 
-/* Two threads produce an item each, and two other threads take one each. */
+/* One thread produces two items, and two other threads take one each. */
 static void two_waiters(void *context, size_t number)
 {
 	(void)context;
@@ -257,7 +257,7 @@ static void park_thread(void *context, size_t number)
 
 enum { EXPECTED = 0, CHANGED = 1, ASLEEP = 3 };
 
-/* The waiter signals when it sleeps; the other thread wakes it only then. */
+/* The waiter marks the word before it sleeps. A thread that finds the mark wakes it. */
 static void marked_thread(void *context, size_t number)
 {
 	uint32_t seen = EXPECTED;
@@ -387,7 +387,7 @@ static int check_signal(void)
 	return bad | scope_as_far_as(&program, 200000);
 }
 
-/* -- gate and countdown: the last thread that leaves frees them -------------------------------- */
+/* -- gate and countdown: they may be freed when the last user has left ------------------------- */
 
 static void setup_gate(void *context)
 {

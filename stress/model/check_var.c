@@ -567,7 +567,7 @@ static void tick(void)
 }
 
 /*
- * Another snapshot advances the clock to the stamp that the commit will get. This alone must not
+ * Another snapshot advances the clock to the stamp that the commit may get. This alone must not
  * make the commit visible.
  */
 static void commit_beside_tick_and_snapshot(void *context, size_t who)

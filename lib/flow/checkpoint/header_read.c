@@ -47,8 +47,8 @@ struct reader {
 /* -- syntax ------------------------------------------------------------------------------------ */
 
 /*
- * Called after an element of a list or an object. Returns true if another element follows; 0 at the
- * end, or after a fault.
+ * Called after an element of a list or an object. Returns true if another element follows; false at
+ * the end, or after a fault.
  */
 static bool more(struct weiri_json *json, char end)
 {

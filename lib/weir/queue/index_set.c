@@ -127,7 +127,7 @@ static void lower(struct weiri_index_set *set, size_t index)
 	}
 }
 
-/* Returns true if the caller took the number; 0: the number was not in the set. */
+/* Returns true if the caller took the number; false: the number was not in the set. */
 static bool take(struct weiri_index_set *set, size_t index)
 {
 	uint64_t bit = UINT64_C(1) << index % FAN;

@@ -144,7 +144,7 @@ size_t weiri_queue_size(const weir_queue *queue);
  * was exact at an earlier moment than `in`.
  */
 struct weiri_ring_counts weiri_queue_counts(const weir_queue *queue);
-/* Returns true if the caller now has the turn; 0: another batch has it. */
+/* Returns true if the caller now has the turn; false: another batch has it. */
 bool weiri_queue_turn_take(weir_queue *queue);
 /* Returns true while a batch collects. */
 bool weiri_queue_turn_held(const weir_queue *queue);

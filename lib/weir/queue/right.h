@@ -44,7 +44,7 @@ static inline void weiri_right_count_entry(struct weiri_right *right)
 #endif
 }
 
-/* Returns true if the caller now has the right; 0: it is taken. */
+/* Returns true if the caller now has the right; false: it is taken. */
 static WEIRI_ALWAYS_INLINE bool weiri_right_take(struct weiri_right *right)
 {
 	/*

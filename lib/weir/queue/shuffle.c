@@ -29,7 +29,7 @@ struct weiri_shuffle {
 
 	WEIRI_ALIGNED_APART _Atomic(uint64_t) credits;
 	WEIRI_ALIGNED_APART struct weiri_draws draws;
-	WEIRI_ALIGNED_APART _Atomic(size_t) freed; /* a hint: near this slot another one was free recently */
+	WEIRI_ALIGNED_APART _Atomic(size_t) freed; /* a hint: this slot, or one near it, was free recently */
 	WEIRI_ALIGNED_APART char end[];
 };
 

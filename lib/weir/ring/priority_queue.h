@@ -37,7 +37,9 @@ void weiri_priority_queue_counts(const weir_priority_queue *queue, uint64_t *in,
  * `mask`, which is one less than a power of two.
  */
 bool weiri_priority_queue_passed(const weir_priority_queue *queue, uint64_t mask, size_t count);
-/* Returns true if *key was the smallest at some moment of the call, 0 if the queue was empty. */
+/*
+ * Returns true if *key was the smallest at some moment of the call, false if the queue was empty.
+ */
 bool weiri_priority_queue_peek(const weir_priority_queue *queue, int64_t *key);
 
 #endif

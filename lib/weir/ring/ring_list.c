@@ -110,7 +110,7 @@ static struct weiri_ring_segment *successor(struct weiri_ring_segment *segment)
 	return weiri_load_acquire(&segment->next);
 }
 
-/* Returns true if it linked `next` behind `segment`, 0 if another segment was linked there. */
+/* Returns true if it linked `next` behind `segment`, false if another segment was linked there. */
 static bool link_behind(struct weiri_ring_segment *segment, struct weiri_ring_segment *next)
 {
 	struct weiri_ring_segment *expected = NULL;

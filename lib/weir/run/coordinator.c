@@ -193,7 +193,7 @@ static bool has_come(enum awaited awaited, uint32_t crowd)
 	return stop || everyone_left(crowd);
 }
 
-/* Returns true if what is awaited has happened; 0: the deadline passed first. */
+/* Returns true if what is awaited has happened; false: the deadline passed first. */
 static bool await(weir_coordinator *coordinator, enum awaited awaited, uint64_t deadline_ns)
 {
 	/*

@@ -83,7 +83,7 @@ static inline void weiri_latch_init(struct weiri_latch *latch)
 	weiri_store_relaxed(&latch->state, WEIRI_LATCH_OPEN);
 }
 
-/* Returns true to the first caller, which must then set the latch; 0 to all other callers. */
+/* Returns true to the first caller, which must then set the latch; false to all other callers. */
 static inline bool weiri_latch_claim(struct weiri_latch *latch)
 {
 	uint32_t open = WEIRI_LATCH_OPEN;

@@ -37,7 +37,7 @@ struct weiri_gate {
 };
 
 WEIRI_SHARED void weiri_gate_init(struct weiri_gate *gate);
-/* Returns true if the caller is inside; 0: the gate is closed. */
+/* Returns true if the caller is inside; false: the gate is closed. */
 WEIRI_SHARED bool weiri_gate_enter(struct weiri_gate *gate);
 /* Does not access the gate once wait() may have returned. */
 WEIRI_SHARED void weiri_gate_leave(struct weiri_gate *gate);

@@ -258,7 +258,7 @@ static void await_cancel(weir_queue_runner *runner)
 
 /* ---- the run ---- */
 
-/* Returns true if no thread is left; 0: the deadline passed first. */
+/* Returns true if no thread is left; false: the deadline passed first. */
 static bool await_end(weir_queue_runner *runner, uint64_t deadline_ns)
 {
 	enum weiri_park_result result = WEIRI_PARK_WOKEN;

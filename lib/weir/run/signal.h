@@ -40,8 +40,8 @@ WEIRI_SHARED uint32_t weiri_signal_now(struct weiri_signal *signal);
  */
 WEIRI_SHARED void weiri_signal_raise(struct weiri_signal *signal);
 /*
- * Returns true once the signal was raised after `seen` was read, 0 if deadline_ns (absolute) passed
- * first.
+ * Returns true once the signal was raised after `seen` was read, false if deadline_ns (absolute)
+ * passed first.
  */
 WEIRI_SHARED bool weiri_signal_wait(struct weiri_signal *signal, uint32_t seen, uint64_t deadline_ns);
 

@@ -90,7 +90,7 @@ struct weiri_hash_node *weiri_hash_list_find(struct weiri_scope *scope, struct w
  */
 struct weiri_hash_node *weiri_hash_list_insert(struct weiri_scope *scope, struct weiri_hash_list *list,
                                                struct weiri_hash_node *node, uint64_t hash, const void *key);
-/* Returns true if this call removed the node, 0 if another call had removed it. */
+/* Returns true if this call removed the node, false if another call had removed it. */
 bool weiri_hash_list_remove(struct weiri_scope *scope, struct weiri_hash_list *list, struct weiri_hash_node *node,
                             uint64_t hash, const void *key);
 /* Returns the first node after `key` in the list's own order; the first node if `key` is NULL. */

@@ -44,8 +44,8 @@ void weiri_list_node_init(struct weiri_list_node *node, size_t bytes, void (*end
 /* The calls below run in `scope`. */
 void weiri_list_append(struct weiri_scope *scope, struct weiri_list *list, struct weiri_list_node *node);
 /*
- * Returns true if this call removed the node, 0 if another call had removed it. Walks may pass the
- * node until their scopes end.
+ * Returns true if this call removed the node, false if another call had removed it. Walks may pass
+ * the node until their scopes end.
  */
 bool weiri_list_remove(struct weiri_scope *scope, struct weiri_list *list, struct weiri_list_node *node);
 /* Unlinks all removed nodes, even if the removing thread has not unlinked its node yet. */

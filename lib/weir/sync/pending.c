@@ -83,7 +83,8 @@ static WEIRI_UNSEEN void assert_counted(const struct weiri_pending_entry *entry)
 /* -- the claim --------------------------------------------------------------------------------- */
 
 /*
- * Returns true if the caller now has the claim, 0 if it is complete or its claimer attempts again.
+ * Returns true if the caller now has the claim; false if the operation is complete, or its claimer
+ * attempts it again.
  */
 bool weiri_pending_claim(weir_pending *pending)
 {

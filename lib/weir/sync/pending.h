@@ -276,7 +276,8 @@ void weiri_pending_told_later(weir_pending *pending);
 /* -- steps of serving, which tests take one at a time ------------------------------------------ */
 
 /*
- * Returns true if the caller now has the claim, 0 if it is complete or its claimer attempts again.
+ * Returns true if the caller now has the claim; false if the operation is complete, or its claimer
+ * attempts it again.
  */
 bool weiri_pending_claim(weir_pending *pending);
 /* With the claim: attempts until it is complete (the claim is kept) or waits again (given up). */

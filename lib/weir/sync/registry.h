@@ -28,7 +28,7 @@ struct weiri_registered_kind {
 WEIRI_SHARED struct weiri_registered *weiri_registry_add(struct weiri_record *record,
                                                          const struct weiri_registered_kind *kind, void *object);
 /*
- * Releases the hold of add(). Returns true if the caller is to free the object, 0 if a walk is
+ * Releases the hold of add(). Returns true if the caller is to free the object, false if a walk is
  * reading the object and will free it.
  */
 WEIRI_SHARED bool weiri_registry_remove(struct weiri_record *record, struct weiri_registered *entry);

@@ -37,8 +37,8 @@
  *       closed
  *   C2  a round is sealed with a value that contains the version's value and each pushed request
  *       once, in the order in which they were pushed, and nothing else
- *   C3  the result of a round is installed only on the round's version, which a position tells.
- *       So of all rounds of one version, however many there were, at most one is committed
+ *   C3  the result of a round is installed only on the round's version, known by its position. So
+ *       of all rounds of one version, however many there were, at most one is committed
  *   C4  a round is closed only when its version is no longer the newest, or by the failing owner of
  *       one of its requests
  *   C5  a result is used by the owners of its requests, and each of them is counted in it; the last
@@ -164,7 +164,7 @@ struct call {
 	enum weir_status status; /* WEIR_OK until the call has failed */
 	weir_error *error;
 	weir_read *published;
-	weir_tensor *given_up; /* set by conclude(); released after the section: that may free it */
+	weir_tensor *given_up; /* set by conclude(); released after the section, as that may free it */
 };
 
 static void request_free(struct request *request)

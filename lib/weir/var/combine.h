@@ -9,9 +9,10 @@
 
 /*
  * A value of at least this many bytes is copied once for all updates that are under way. For a
- * smaller value, a copy that loses to another writer costs no more than combining with that writer:
- * 2 to 5 us of processor time, which sums of 64 to 128 KiB take. Constant, except in tests and the
- * model checker. They set it lower before they start, so that few elements suffice.
+ * smaller value, a copy that loses to another writer costs hardly more than combining with that
+ * writer. Combining costs 2 to 5 us of processor time, as much as a sum of 64 to 128 KiB. Constant,
+ * except in tests and the model checker. They set it lower before they start, so that few elements
+ * suffice.
  */
 extern size_t weiri_combine_from;
 

@@ -43,8 +43,9 @@ struct weir_stress_subject {
 enum { WEIR_STRESS_MAX_SUBJECTS = 16 };
 
 /*
- * Runs the program. Returns 0, the exit code, if all checks passed. Otherwise it does not return:
- * it ends the process with 1 (wrong), 2 (a hang) or 3 (usage). Call it once.
+ * Runs the program and returns its exit code: 0 if all checks passed, 3 if the table or an argument
+ * is refused or a report cannot be written. At a wrong result (1) or a hang (2) it ends the process
+ * with that code. Call it once.
  */
 int weir_stress_main(int argc, char *argv[], const struct weir_stress_subject table[], size_t count);
 
