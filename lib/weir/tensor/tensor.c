@@ -104,7 +104,8 @@ static void end_retired(struct weiri_retired *object)
 
 static size_t footprint(const struct weiri_value *value)
 {
-	return weiri_tensor_footprint((const weir_tensor *)(const void *)((const char *)value - offsetof(weir_tensor, value)));
+	return weiri_tensor_footprint(
+		(const weir_tensor *)(const void *)((const char *)value - offsetof(weir_tensor, value)));
 }
 
 static void retire(struct weiri_record *record, struct weiri_value *value)

@@ -451,8 +451,8 @@ static bool include_some(struct sum *sum, const struct request *last)
 		last = last->earlier;
 	for (size_t i = count; i-- > 0; last = last->earlier)
 		some[i] = &last->change;
-	if (!weiri_changes_make(some, count, sum->included == 0 ? weiri_version_tensor(sum->base) : NULL, sum->call->result->value,
-	                        is_wanted, sum))
+	if (!weiri_changes_make(some, count, sum->included == 0 ? weiri_version_tensor(sum->base) : NULL,
+	                        sum->call->result->value, is_wanted, sum))
 		return false;
 	sum->included = end;
 	return true;
@@ -564,7 +564,8 @@ static enum weir_status fit(struct call *call, const struct weiri_version *base)
 
 	if (base->value == NULL)
 		return weiri_fail(call->error, WEIR_FAILED_PRECONDITION, "variable \"%s\" is not initialized", var->name);
-	return weiri_change_fit(&call->request->change, var->name, weiri_version_tensor(base), &var->allocator, call->error);
+	return weiri_change_fit(&call->request->change, var->name, weiri_version_tensor(base), &var->allocator,
+	                        call->error);
 }
 
 /*

@@ -34,8 +34,8 @@ struct weiri_version *weiri_version_create(struct weiri_record *record, const we
 
 	if (version == NULL)
 		return NULL;
-	*version = (struct weiri_version){
-		.value = value, .shown = shown, .variable = var->label, .allocator = var->allocator};
+	*version =
+		(struct weiri_version){.value = value, .shown = shown, .variable = var->label, .allocator = var->allocator};
 	weiri_retired_init(&version->retired, sizeof(*version) + weiri_value_footprint(value), version_reclaim);
 	weiri_count(&record->created, 1);
 	return version;

@@ -105,8 +105,8 @@ struct weiri_version {
 	struct weiri_retired retired;
 	_Atomic(uint64_t) stamp;
 	/* The rest is constant once published, except seen_at_head. */
-	uint64_t number;     /* one more than that of base; that of base in a mark */
-	uint64_t position;   /* one more than that of base: two committed versions share none */
+	uint64_t number;           /* one more than that of base; that of base in a mark */
+	uint64_t position;         /* one more than that of base: two committed versions share none */
 	struct weiri_value *value; /* one reference; NULL in version 0 and in marks on it */
 	void *shown;               /* by handles: the tensor of which the value is a part */
 	struct weiri_version *base;
