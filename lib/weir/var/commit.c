@@ -205,9 +205,8 @@ static void finish_committed(struct weiri_scope *scope, struct weiri_commit *com
 
 		/* [S2, P2] no thread needs the cell to learn the outcome. */
 		weiri_store_seq_cst(&version->stamp, stamp);
-		if (version->is_mark)
-			base->retired.bytes -=
-				weiri_value_footprint(base->value); /* this thread retires it; the mark counts for the value */
+		if (version->is_mark) /* this thread retires the base; the mark counts for the value */
+			base->retired.bytes -= weiri_value_footprint(base->value);
 		weiri_history_retire(scope, commit->parts[i].var, version, base); /* V5: after the stamp */
 	}
 }
