@@ -32,6 +32,7 @@ static weir_queue *queue;
 static weir_critical_section *section;
 static weir_var *vars[VARIABLES];
 static weir_read reads[VARIABLES];
+static weir_var_cache cache;
 static weir_tensor *value;
 static uint64_t numbers[BATCH];
 static struct weiri_eventcount event;
@@ -248,10 +249,12 @@ static void vars_begin(void)
 	must(weir_tensor_scalar_i64(1, &value));
 	for (int i = 0; i < VARIABLES; i++)
 		must(weir_var_create(value, &options, &vars[i], NULL));
+	weir_var_cache_init(&cache, vars[0]);
 }
 
 static void vars_end(void)
 {
+	weir_var_cache_release(&cache);
 	for (int i = 0; i < VARIABLES; i++)
 		weir_var_destroy(vars[i], NULL);
 	weir_tensor_release(value);
@@ -261,6 +264,11 @@ static void read_release(void)
 {
 	must(weir_var_read(vars[0], &reads[0]));
 	weir_read_release(&reads[0]);
+}
+
+static void read_cached(void)
+{
+	sink = weir_var_cache_read(&cache)->version;
 }
 
 static void read_look_release(void)
@@ -337,6 +345,7 @@ static const struct operation {
 	{"eventcount notify, no waiter", nothing, nothing, notify, nothing, nothing},
 	{"variable read, release", vars_begin, nothing, read_release, nothing, vars_end},
 	{"variable read, look, release", vars_begin, nothing, read_look_release, nothing, vars_end},
+	{"variable read by a cache", vars_begin, nothing, read_cached, nothing, vars_end},
 	{"variable assign", vars_begin, nothing, assign, nothing, vars_end},
 	{"snapshot of 2, release", vars_begin, nothing, snapshot_2, nothing, vars_end},
 	{"snapshot of 8, release", vars_begin, nothing, snapshot_8, nothing, vars_end},

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <weir/txn.h>
 #include <weir/var.h>
+#include <weir/var_cache.h>
 
 #include "rivals.h"
 #include "weir_value.h"
@@ -116,6 +117,19 @@ static uint64_t scan_many(void *self, uint64_t count)
 	return torn;
 }
 
+/* By a cache, which takes a handle once for each version that it meets. */
+static uint64_t cached_many(void *self, uint64_t count)
+{
+	weir_var_cache cache;
+	uint64_t sum = 0;
+
+	weir_var_cache_init(&cache, ((struct shared *)self)->var);
+	for (uint64_t i = 0; i < count; i++)
+		sum += weir_var_cache_read(&cache)->version - 1;
+	weir_var_cache_release(&cache);
+	return sum;
+}
+
 static void read_write(void *self, uint64_t value)
 {
 	struct shared *shared = self;
@@ -136,6 +150,14 @@ const struct read_contender weir_look_contender = {
 	.destroy = read_destroy,
 	.read_many = look_many,
 	.scan_many = scan_many,
+	.write = read_write,
+};
+
+const struct read_contender weir_cache_contender = {
+	.about = {.name = "weir cache", .lock_free = 1},
+	.create = read_create,
+	.destroy = read_destroy,
+	.read_many = cached_many,
 	.write = read_write,
 };
 

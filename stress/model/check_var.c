@@ -7,6 +7,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <weir/var_cache.h>
 
 #include "model/judged.h"
 #include "model/variable_scopes.h"
@@ -730,6 +731,37 @@ static void commits_around_reads(void *context, size_t who)
 	around_reads(who, commit_one);
 }
 
+/*
+ * weir_var_cache_read(), whose comparison is inlined in programs. The checker must see the load, so
+ * it stands here once more.
+ */
+static void read_by_cache(weir_var_cache *cache)
+{
+	const weir_read *read = &cache->read;
+
+	if (cache->seen == NULL || weiri_load_seq_cst(&cache->var->head) != cache->seen)
+		read = weir_var_cache_refresh(cache);
+	weir_model_assert(read != NULL);
+	judged_read(place_of(cache->var), read->version, (uint64_t)value_of(read));
+}
+
+/* A read finds the cached version at the head, or takes a newer one, and never a freed one. */
+static void cache_beside_assigns(void *context, size_t who)
+{
+	weir_var_cache cache;
+
+	(void)context;
+	if (who == 0) {
+		assign(scene.x, 1);
+		assign(scene.x, 2);
+		return;
+	}
+	weir_var_cache_init(&cache, scene.x);
+	read_by_cache(&cache);
+	read_by_cache(&cache);
+	weir_var_cache_release(&cache);
+}
+
 /* 0, 1: write; 2, 3: read both. */
 static void iriw(void *context, size_t who)
 {
@@ -833,6 +865,9 @@ static const struct scope {
 	{"var_2_exchanges_and_collects", 2, exchange, setup, each_replaced_another, 0, LARGE_VALUES, GOES_ON},
 	{"var_2_assigns_1_read_if_newer_x2", 2, read_if_newer_beside_assign, setup, finish, 2, SMALL_VALUES, GOES_ON},
 	{"var_2_assigns_1_look_at_the_version", 3, two_assigns, setup, three_versions, 0, SMALL_VALUES, GOES_ON},
+	{"var_cache_x2_beside_2_assigns", 2, cache_beside_assigns, setup, finish, 0, SMALL_VALUES, GOES_ON},
+	{"var_cache_x2_beside_2_assigns_and_collects", 2, cache_beside_assigns, setup, finish, 0, LARGE_VALUES, GOES_ON},
+	{"var_aborted_cache_x2_beside_2_assigns", 2, cache_beside_assigns, setup_aborted, finish, 0, SMALL_VALUES, GOES_ON},
 	{"var_read_and_assign_around_a_flag", 2, read_around_a_flag, setup, one_saw_the_other, 0, SMALL_VALUES, GOES_ON},
 	{"var_aborted_read_and_assign_around_a_flag", 2, read_around_a_flag, setup_aborted, one_saw_the_other, 0,
      SMALL_VALUES, GOES_ON},
