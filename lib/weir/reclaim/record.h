@@ -48,7 +48,7 @@ struct weiri_record {
 	 * the owner's line because every release reads it.
 	 */
 	_Atomic(uint32_t) poke;
-	_Atomic(uint32_t) waits; /* 1 if memory_waiters (collect.c) counts the owner */
+	_Atomic(uint32_t) waits;           /* 1 if memory_waiters (collect.c) counts the owner */
 	_Atomic(uint32_t) snapshots_ahead; /* how many snapshots will advance the clock at once */
 	/*
 	 * The objects that a collection on this thread holds: `rest` it has not examined yet, `kept` it
