@@ -623,7 +623,7 @@ static void write_to_a_stripe(void)
 
 Test(invariants, tensor)
 {
-	expect_broken("T1", release_twice);
+	expect_broken("O1", release_twice);
 }
 
 Test(invariants, stripes)

@@ -483,6 +483,19 @@ static void snapshot_beside_collector(void *context, size_t who)
 		weir_model_assert(by_snapshot() <= 2);
 }
 
+/*
+ * The same where the snapshot advances the clock at once. The first version that is assigned is born
+ * in an era that the snapshot has not reserved, and is freed when the second one replaces it.
+ */
+static void snapshot_ahead_beside_collector(void *context, size_t who)
+{
+	if (who == 0)
+		(void)weiri_era_begin();
+	else
+		weiri_store_relaxed(&weiri_record_get()->snapshots_ahead, 1u);
+	snapshot_beside_collector(context, who);
+}
+
 /* A handle of a snapshot is released by another thread, and its slot serves the next snapshot. */
 static void snapshot_passed_on(void *context, size_t who)
 {
@@ -880,6 +893,8 @@ static const struct scope {
      GOES_ON},
 	{"snapshot_of_1_beside_2_assigns_and_collects", 2, snapshot_beside_collector, setup, finish, 2, LARGE_VALUES,
      GOES_ON},
+	{"snapshot_ahead_of_1_beside_a_new_era_2_assigns_and_collects", 2, snapshot_ahead_beside_collector, setup, finish,
+     2, LARGE_VALUES, GOES_ON},
 	{"snapshot_of_1_passed_on_beside_1_assign_and_collect", 3, snapshot_passed_on, setup, finish_passed_on, 1,
      LARGE_VALUES, GOES_ON},
 	{"commit_of_2_beside_snapshot", 2, commit_beside_snapshot, setup, finish, 0, SMALL_VALUES, GOES_ON},

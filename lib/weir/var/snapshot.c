@@ -32,21 +32,19 @@ enum { AHEAD = 16 };
 static struct instant choose_instant(struct weiri_record *record)
 {
 	uint32_t ahead = weiri_load_relaxed(&record->snapshots_ahead); /* [relaxed] own field */
-	struct instant instant = {0, 0, 0};
+	struct instant instant;
 
-	if (ahead != 0) {
-		weiri_store_relaxed(&record->snapshots_ahead, ahead - 1); /* [relaxed] own field */
-		/* [S] before the heads are read. */
-		instant.ended = weiri_load_seq_cst(&weiri_clock) + 1;
-		weiri_clock_advance(instant.ended - 1);
-	}
 	/*
-	 * [S] Linearization point, unless the clock was advanced. The clock is read like a pointer, so
+	 * [S] Linearization point, unless the clock is advanced. The clock is read like a pointer, so
 	 * that the reservation reaches the era of this moment.
 	 */
 	weiri_section_read_reserved(record, &weiri_clock, &instant.now, &instant.reserved);
-	if (ahead == 0)
-		instant.ended = instant.now + 1;
+	instant.ended = instant.now + 1;
+	if (ahead != 0) {
+		weiri_store_relaxed(&record->snapshots_ahead, ahead - 1); /* [relaxed] own field */
+		/* Not to what the clock shows afterwards: the reservation is that of the read above. */
+		weiri_clock_advance(instant.now++); /* [S] before the heads are read */
+	}
 	return instant;
 }
 

@@ -71,16 +71,16 @@
  * base of an undecided version only while the cell is INSTALLING (the instant is still to come).
  * Memory: let b be the base of a committed version v with stamp s. b is retired. Yet a snapshot
  * that excludes v must look at b, and may have found v at the head long after b was retired. Let H
- * be the end of the snapshot's reservation when it read T (weiri_section_read on the clock makes H
- * reach the era of that moment).
+ * be the end of the snapshot's reservation when it read the clock, before it advanced it
+ * (weiri_section_read on the clock makes H reach the era of that moment).
  *   If birth(b) <= H, b is pinned. It is retired after v was stamped. The snapshot excludes v, so
  *   the instant of v is later than that of the snapshot, and the death of b is not before the
- *   section's lo. If a collector missed the reservation, its fence came before T was read, and it
- *   frees only what was retired before that. If b was, the instant of v came before T was read, and
- *   the snapshot would have included v or started again.
- *   If birth(b) > H, b was born after T was read. So it is not the version looked for, and it may
- *   have been freed: the snapshot starts again with a later T. It reads birth(b) in v (base_birth),
- *   not in b.
+ *   section's lo. If a collector missed the reservation, its fence came before the clock was read,
+ *   and it frees only what was retired before that. If b was, the instant of v came before the clock
+ *   was read, and the snapshot would have included v or started again. (H must not be taken after
+ *   the clock was advanced: between the two, v may be published and b be freed.)
+ *   If birth(b) > H, b was born after the clock was read, and it may have been freed: the snapshot
+ *   starts again. It reads birth(b) in v (base_birth), not in b.
  * Progress: stamping is wait-free: one load of the clock, one CAS of the version, not retried.
  */
 #ifndef WEIRI_VAR_VERSION_H
