@@ -24,6 +24,7 @@
 #include "base/thread.h"
 #include "reclaim/collect.h"
 #include "var/hold.h"
+#include "var/install.h"
 #include "variables.h"
 
 #ifndef __has_feature
@@ -82,7 +83,7 @@ struct other {
 	/* Goes to where the thread stands during the fork, and calls stand_there(). */
 	void (*stand)(struct other *other);
 	_Atomic(uint32_t) standing, go_on;
-	weir_var *var;
+	weir_var *var, *second;
 	pthread_t thread;
 };
 
@@ -203,6 +204,65 @@ Test(fork, the_child_reads_and_writes_and_the_parent_sees_nothing_of_it)
 	cr_expect_eq(value_in(var), 5);
 	finish(&other);
 	weir_var_destroy(var, NULL);
+	expect_nothing_left();
+}
+
+/* A commit that sets two variables to 9. One of its parts is installed during the fork. */
+static void stand_in_a_commit(struct other *other)
+{
+	weir_tensor *nine = number(9);
+	struct weir_commit_part parts[2] = {{other->var, 1, nine}, {other->second, 1, nine}};
+	struct weiri_record *record = weiri_record_get();
+	struct weiri_commit *commit = weiri_commit_create(record, parts, 2);
+	struct weiri_scope scope = weiri_scope_enter(record);
+	struct weiri_version *head, *base;
+
+	cr_assert_not_null(commit);
+	for (size_t i = 2; i-- > 0;) {
+		base = weiri_write_base(&scope, commit->parts[i].var, &head);
+		weiri_version_set_base(commit->parts[i].version, base);
+	}
+	cr_assert(weiri_write_replace(&scope, commit->parts[0].var, head, base, commit->parts[0].version));
+	stand_there(other);
+	weiri_commit_help(&scope, commit);
+	weiri_commit_end(&scope, commit);
+	weiri_scope_retire(&scope, &commit->retired);
+	weiri_scope_leave(&scope);
+	weir_tensor_release(nine);
+}
+
+/*
+ * Writes the second variable until the memory of its first version is that of its newest. A write
+ * of the first variable then helps the commit, which must notice that the second one has moved.
+ */
+static int bring_an_address_back(void *context)
+{
+	const struct other *other = context;
+	bool first_is_lower = (uintptr_t)other->var < (uintptr_t)other->second;
+	weir_var *low = first_is_lower ? other->var : other->second, *high = first_is_lower ? other->second : other->var;
+	const struct weiri_version *before = weiri_load_relaxed(&high->head);
+	int64_t value = 10;
+
+	do
+		CHILD_CHECK(child_assign(high, ++value) == WEIR_OK);
+	while (weiri_load_relaxed(&high->head) != before && value < 100000);
+	CHILD_CHECK(child_assign(low, 5) == WEIR_OK);
+	CHILD_CHECK(child_value(high) == value && weir_var_version(high) == (uint64_t)value - 9);
+	CHILD_CHECK(child_value(low) == 5 && weir_var_version(low) == 2);
+	return 0;
+}
+
+Test(fork, a_commit_of_a_thread_that_is_gone_changes_nothing_that_has_moved)
+{
+	struct other other = {.stand = stand_in_a_commit, .var = variable(1), .second = variable(1)};
+
+	start(&other);
+	in_child(bring_an_address_back, &other);
+	finish(&other);
+	cr_expect_eq(value_in(other.var), 9);
+	cr_expect_eq(value_in(other.second), 9);
+	weir_var_destroy(other.var, NULL);
+	weir_var_destroy(other.second, NULL);
 	expect_nothing_left();
 }
 

@@ -113,10 +113,11 @@ static enum installed install_part(struct weiri_scope *scope, struct weiri_commi
 		base = stamp == WEIRI_STAMP_ABORTED ? head->base : head;
 		/*
 		 * The part's version may be read here: it was made before any part was shared, and is
-		 * retired after the decision, as the cell is. The owner's section keeps the part's base
-		 * until then, so another version has another address.
+		 * retired after the decision, as the cell is. Positions are compared, not addresses: if the
+		 * owner ended in the middle, or a fork left it behind, no section keeps the part's base, and
+		 * another version may have its address.
 		 */
-		if (base != part->version->base) {
+		if (base->position + 1 != part->version->position) {
 			/* [relaxed] The owner reads it after the decision. */
 			weiri_store_relaxed(&commit->moved, index);
 			decide(commit, WEIRI_COMMIT_ABORTED);
