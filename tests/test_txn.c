@@ -50,6 +50,21 @@ static void destroy_all(weir_var *const vars[], size_t count)
 
 /* -- what a transaction sees ------------------------------------------------------------------- */
 
+/* The variable did not exist when the value that was read first was the newest. */
+Test(txn, a_variable_that_was_created_after_a_read_has_moved_agrees_with_no_instant)
+{
+	weir_var *vars[2] = {variable(1), NULL};
+	weir_txn *txn = begin();
+	weir_tensor *tensor;
+
+	cr_expect_eq(read_in(txn, vars[0]), 1);
+	assign(vars[0], 2);
+	vars[1] = variable(2);
+	cr_expect_eq(weir_txn_read(txn, vars[1], &tensor, NULL), WEIR_ABORTED);
+	weir_txn_abort(txn);
+	destroy_all(vars, 2);
+}
+
 Test(txn, sees_its_own_assigns_and_nobody_else_does_before_the_commit)
 {
 	weir_var *vars[2] = {variable(1), variable(2)};

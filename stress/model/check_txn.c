@@ -4,6 +4,7 @@
  */
 #include <weir/txn.h>
 
+#include "base/atomic.h"
 #include "model/variable_scopes.h"
 
 enum { VARIABLES = 3, MOST = 3 };
@@ -16,6 +17,7 @@ static struct scene {
 	int64_t saw[MOST][2];
 	enum size size;
 	uint32_t history; /* of x */
+	_Atomic(weir_var *) made;
 } scene;
 
 static weir_tensor *number(int64_t value)
@@ -142,6 +144,35 @@ static void read_beside_assigns_in_order(void *context, size_t who)
 			weir_model_assert(scene.saw[who][1] <= scene.saw[who][0]);
 		weir_txn_abort(txn);
 	}
+}
+
+/*
+ * x is assigned before another variable is made: a transaction that reads the new variable has not
+ * read the old x.
+ */
+static void read_beside_assign_and_create(void *context, size_t who)
+{
+	(void)context;
+	if (who == 0) {
+		assign(X, 1);
+		weiri_store_release(&scene.made, variable_of_size(1, scene.size));
+	} else {
+		weir_txn *txn = begin();
+		weir_tensor *tensor = NULL;
+		weir_var *made;
+
+		weir_model_assert(read_in(txn, X, &scene.saw[who][0]) == WEIR_OK);
+		made = weiri_load_acquire(&scene.made);
+		if (made != NULL && weir_txn_read(txn, made, &tensor, NULL) == WEIR_OK)
+			weir_model_assert(scene.saw[who][0] == 1);
+		weir_txn_abort(txn);
+	}
+}
+
+static void finish_made(void *context)
+{
+	weir_var_destroy(weiri_load_acquire(&scene.made), NULL);
+	finish(context);
 }
 
 /* -- serializability --------------------------------------------------------------------------- */
@@ -322,6 +353,7 @@ static const struct scope {
 } scopes[] = {
 	{"txn_reads_2_beside_txn_that_writes_2", 2, read_beside_commit, finish, SMALL_VALUES, 0},
 	{"txn_reads_2_beside_2_assigns_in_order", 2, read_beside_assigns_in_order, finish, SMALL_VALUES, 0},
+	{"txn_reads_2_beside_assign_and_create", 2, read_beside_assign_and_create, finish_made, SMALL_VALUES, 0},
 	{"txns_of_2_that_skew", 2, take_one_of_two, one_was_taken, SMALL_VALUES, 0},
 	{"txn_reads_1_writes_1_beside_assign", 2, mark_beside_assign_and_snapshot, seen_in_one_order, SMALL_VALUES, 0},
 	{"txn_reads_1_writes_1_beside_assign_and_snapshot", 3, mark_beside_assign_and_snapshot, seen_in_one_order,

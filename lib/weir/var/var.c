@@ -97,18 +97,23 @@ static weir_var *allocate_var(const struct weir_var_options *options)
 }
 
 /*
- * Returns version 1 if there is an initial value, otherwise version 0. Its stamp is the first value
- * of the clock, so every snapshot includes it. Returns NULL if there is no memory.
+ * Returns version 1 if there is an initial value, otherwise version 0; NULL if there is no memory.
+ * Its instant is that at which the clock shows its stamp, so every snapshot that begins later
+ * includes it. A transaction that began earlier and has an earlier time reads it only if it can
+ * extend that time: the values read before may be older than the variable.
  */
 static struct weiri_version *first_version(struct weiri_record *record, const weir_var *var, weir_tensor *initial)
 {
 	struct weiri_version *version = weiri_version_of_tensor(record, var, initial);
+	uint64_t now;
 
 	if (version == NULL)
 		return NULL;
 	(void)weir_tensor_retain(initial);
 	version->number = initial != NULL;
-	weiri_store_relaxed(&version->stamp, 1u); /* [relaxed] not published */
+	now = weiri_load_seq_cst(&weiri_clock); /* [S] */
+	weiri_clock_advance(now);
+	weiri_store_relaxed(&version->stamp, now + 1); /* [relaxed] not published */
 	return version;
 }
 
