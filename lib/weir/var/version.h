@@ -6,10 +6,10 @@
  * the writer reads the clock, and writes the value read plus one into the version by CAS. Writers
  * do not advance the clock. A snapshot reads the clock as T and takes, in each variable, the newest
  * version whose stamp is not above T. If it finds the stamp T + 1, the write may have ended before
- * the snapshot began. Then it advances the clock by one and starts again at the new T. So a
- * snapshot advances the clock at most once, and only if a variable changed since the clock last
- * moved. Several variables change together by a commit (commit.c): their versions share one cell,
- * from which they get their stamp.
+ * the snapshot began. Then it advances the clock by one and starts again at the new T. (After that,
+ * the next snapshots of the thread advance the clock at once: snapshot.c.) Creating a variable
+ * advances the clock too: the stamp of its first version is the new value. Several variables change
+ * together by a commit (commit.c): their versions share one cell, from which they get their stamp.
  *
  * Source. This is versioned CAS (Wei, Ben-David, Blelloch, Fatourou, Ruppert, Sun, PPoPP 2021) with
  * one difference. There, every snapshot advances the clock. Here, a snapshot does so only if it
