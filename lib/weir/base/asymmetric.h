@@ -43,7 +43,7 @@ static inline void weiri_fence_light(void)
 
 /*
  * The heavy side. Returns true if the fence was run. Returns false if the kernel refuses membarrier
- * now although it granted it before (a seccomp filter was installed late). After a 0 the caller may
+ * now although it granted it before (a seccomp filter was installed late). After a false the caller may
  * conclude nothing; a collector must keep all its objects.
  */
 bool weiri_fence_heavy(void);

@@ -98,8 +98,8 @@ static inline size_t weiri_value_footprint(const struct weiri_value *value)
 }
 
 /*
- * The same for a signal handler: if the reference is the last one, the next collection ends the
- * value. The value counts in the budget until then. Lock-free. Accepts NULL.
+ * weiri_value_release() for a signal handler: if the reference is the last one, the next collection
+ * ends the value. The value counts in the budget until then. Lock-free. Accepts NULL.
  */
 void weiri_value_release_later(struct weiri_value *value);
 

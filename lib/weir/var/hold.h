@@ -1,7 +1,7 @@
 /*
  * hold.h - what a handle (weir_read) holds: a hazard slot, or a reference of the value.
  *
- * weir_read.hold is the slot, or the value with REFERENCE added. It is NULL in a cleared handle.
+ * weir_read.hold is the slot, or the value with WEIRI_HOLD_REFERENCE added. It is NULL in a cleared handle.
  */
 #ifndef WEIRI_VAR_HOLD_H
 #define WEIRI_VAR_HOLD_H
