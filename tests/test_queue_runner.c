@@ -169,7 +169,7 @@ Test(queue_runner, create_refuses_bad_options)
 
 	cr_expect_eq(weir_queue_runner_create(NULL, &runner, NULL), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_queue_runner_create(&options, NULL, NULL), WEIR_INVALID_ARGUMENT);
-	options.struct_size = sizeof(options) + 1;
+	options.struct_size = SIZE_MAX;
 	cr_expect_eq(weir_queue_runner_create(&options, &runner, NULL), WEIR_INVALID_ARGUMENT);
 	options.struct_size = sizeof(options);
 	options.flags = 4;
