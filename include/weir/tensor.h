@@ -53,8 +53,7 @@ enum weir_dtype {
 	WEIR_BYTES = 10 /* byte strings: the elements are weir_bytes */
 };
 
-enum { WEIR_MAX_RANK = 8 };
-enum { WEIR_TENSOR_ALIGNMENT = 64 };
+enum weir_tensor_limits { WEIR_MAX_RANK = 8, WEIR_TENSOR_ALIGNMENT = 64 };
 
 /*
  * An element of a WEIR_BYTES tensor, which owns it. data is not terminated; in a tensor it is NULL
@@ -111,7 +110,7 @@ WEIR_API bool weir_shape_equal(const weir_shape *a, const weir_shape *b);
  */
 WEIR_API bool weir_shape_fits(const weir_shape *partial, const weir_shape *shape);
 /* The size of the text of any shape, terminator included. */
-enum { WEIR_SHAPE_TEXT_SIZE = 170 };
+enum weir_shape_sizes { WEIR_SHAPE_TEXT_SIZE = 170 };
 
 /*
  * Writes "[2,?,3]" into text (size bytes) and returns text. A long text is cut; it is terminated
