@@ -268,15 +268,15 @@ Test(fork, a_commit_of_a_thread_that_is_gone_changes_nothing_that_has_moved)
 
 static int ask_its_number(void *context)
 {
-	CHILD_CHECK(weiri_thread_id() == (uint32_t)gettid());
-	CHILD_CHECK(weiri_thread_id() != *(uint32_t *)context);
+	CHILD_CHECK(weiri_record_my_thread() == (uint32_t)gettid());
+	CHILD_CHECK(weiri_record_my_thread() != *(uint32_t *)context);
 	return 0;
 }
 
 /* A dump names the waiting threads by this number. */
 Test(fork, the_child_does_not_keep_the_number_of_the_thread_that_forked)
 {
-	uint32_t here = weiri_thread_id();
+	uint32_t here = weiri_record_my_thread();
 	/* The first record prepares the process for a fork. */
 	weir_var *var = variable(1);
 

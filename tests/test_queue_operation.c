@@ -355,7 +355,7 @@ static void *select_main(void *context)
 
 	weiri_store_relaxed(&selecting->call.number_of_thread, gettid());
 	selecting->call.status = weir_select(selecting->cases, 2, in_good_time(), NULL, &selecting->chosen, NULL);
-	selecting->visits = weiri_deliveries_mine.visits != NULL;
+	selecting->visits = weiri_deliveries_mine()->visits != NULL;
 	return NULL;
 }
 

@@ -51,7 +51,7 @@ static void occupy_idle_records(void)
 
 		/* This thread goes on, so no other thread can adopt the record. */
 		if ((uint32_t)owner == 0)
-			(void)weiri_cas_acquire(&record->owner, &owner, owner | weiri_thread_id());
+			(void)weiri_cas_acquire(&record->owner, &owner, owner | weiri_record_my_thread());
 	}
 }
 

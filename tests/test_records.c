@@ -158,7 +158,7 @@ static void *stand(void *context)
 	weiri_fetch_add_release(&standing, 1u);
 	while (weiri_load_acquire(&go_home) == 0)
 		(void)weiri_futex_wait(&go_home, 0, weir_deadline_in(patience_ns));
-	if (weiri_record_thread(record) != weiri_thread_id() || weiri_load_relaxed(&record->lo) != lo)
+	if (weiri_record_thread(record) != weiri_record_my_thread() || weiri_load_relaxed(&record->lo) != lo)
 		weiri_fetch_add_relaxed(&strangers, 1u);
 	weiri_section_leave(record, outer);
 	return NULL;

@@ -11,11 +11,14 @@
  * |---------------------------------|-----------|-----------|-----------|-----------|-------------|
  * | weir_multi_queue_create         | one       | allocator | allocator | yes       | no          |
  * | weir_multi_queue_destroy        | one, last | allocator | allocator | no        | no          |
- * | weir_multi_queue_try_enqueue    | any       | lock-free | nothing   | no        | no          |
- * | weir_multi_queue_try_dequeue    | any       | lock-free | nothing   | no        | no          |
+ * | weir_multi_queue_try_enqueue    | any       | lock-free | nothing   | record (1) | no         |
+ * | weir_multi_queue_try_dequeue    | any       | lock-free | nothing   | record (1) | no         |
  * | weir_multi_queue_close          | any       | wait-free | nothing   | no        | yes         |
  * | weir_multi_queue_closed, _size_approx | any | wait-free | nothing   | no        | yes         |
  * | weir_multi_queue_capacity, _lane_count | any | wait-free | nothing  | no        | yes         |
+ *
+ * (1) A thread's first call of Weir allocates its record. Without memory for it the call succeeds,
+ * and stickiness has no effect.
  *
  * Each lane is a strict queue of weir/priority_queue.h. It has no lock that a stalled thread could
  * hold. A thread that is stalled inside an enqueue occupies the room for one value and hides no

@@ -23,6 +23,7 @@
 #include <weir/time.h>
 
 #include "base/atomic.h"
+#include "base/pin.h"
 #include "base/thread.h"
 #include "sync/park.h"
 
@@ -103,23 +104,21 @@ int weir_model_pthread_setname_np(pthread_t id, const char *name)
 
 /* -- the system's list ------------------------------------------------------------------------- */
 
-WEIRI_TLS uint32_t weiri_thread_mine;
 static _Atomic(uint32_t) gone[WEIRI_MODEL_NO_THREAD - 1];
+
+void weiri_pin_self(void)
+{
+}
 
 uint32_t weiri_thread_ask(void)
 {
-	weiri_thread_mine = weiri_model_thread_number() + 1;
-	return weiri_thread_mine;
+	return weiri_model_thread_number() + 1;
 }
 
 bool weiri_thread_is_gone(uint32_t thread)
 {
 	/* [relaxed] P3: the caller has its own fence. */
 	return thread >= WEIRI_MODEL_NO_THREAD || weiri_load_relaxed(&gone[thread - 1]) != 0;
-}
-
-void weiri_thread_after_fork(void)
-{
 }
 
 void weiri_model_vanish(void)

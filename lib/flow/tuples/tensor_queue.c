@@ -110,6 +110,16 @@ static enum weir_status fail_null(weir_error *error)
 	return weiri_fail(error, WEIR_INVALID_ARGUMENT, "tensor queue: queue is NULL");
 }
 
+/* Visits the queue of the transfer. Fails if there is no memory for the record that a visit needs. */
+static enum weir_status visit_queue(const struct weiri_transfer *transfer, struct weiri_visit *visit, weir_error *error)
+{
+	if (weiri_record_get() == NULL)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "queue \"%s\": no memory for this thread's record",
+		                  weir_queue_name(transfer->queue->queue));
+	weiri_visit_begin(visit, transfer->queue, NULL);
+	return WEIR_OK;
+}
+
 static enum weir_status run_enqueue(struct weiri_transfer *transfer, uint64_t deadline_ns, weir_cancel *cancel,
                                     size_t *done, weir_error *error)
 {
@@ -118,7 +128,12 @@ static enum weir_status run_enqueue(struct weiri_transfer *transfer, uint64_t de
 	enum weir_status status;
 
 	*done = 0;
-	weiri_visit_begin(&visit, transfer->queue, NULL);
+	status = visit_queue(transfer, &visit, error);
+	if (status != WEIR_OK) {
+		weiri_transfer_settle_enqueue(transfer, 0);
+		weiri_transfer_free(transfer);
+		return status;
+	}
 	if (transfer->count == 1) {
 		status = weir_queue_enqueue(queue, transfer->items[0], deadline_ns, cancel, error);
 		*done = status == WEIR_OK;
@@ -175,9 +190,12 @@ static enum weir_status run_dequeue(struct weiri_transfer *transfer, weir_tensor
 	weir_queue *queue = transfer->queue->queue;
 	size_t done = transfer->count;
 	struct weiri_visit visit;
-	enum weir_status status;
+	enum weir_status status = visit_queue(transfer, &visit, error);
 
-	weiri_visit_begin(&visit, transfer->queue, NULL);
+	if (status != WEIR_OK) {
+		weiri_transfer_free(transfer);
+		return status;
+	}
 	if (!transfer->batched)
 		status = weir_queue_dequeue(queue, transfer->items, deadline_ns, cancel, error);
 	else if (transfer->kind == WEIR_QUEUE_OP_DEQUEUE_MANY)

@@ -65,6 +65,8 @@ static enum weir_status select_visited(const struct weir_tensor_select_case case
 {
 	enum weir_status status;
 
+	if (weiri_record_get() == NULL) /* a visit needs one */
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "select: no memory for this thread's record");
 	for (size_t i = 0; i < count; i++)
 		weiri_visit_begin(&visits[i], cases[i].queue, NULL);
 	status = weir_select(inner, count, deadline_ns, cancel, winner, error);

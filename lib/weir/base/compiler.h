@@ -36,10 +36,19 @@ enum { WEIRI_LINE = 64, WEIRI_APART = 128 };
 #define WEIRI_ALIGNED_APART _Alignas(128)
 
 /*
- * With the initial-exec model an access costs one load, even if the library was loaded by dlopen().
- * The default model would cost a call there.
+ * Thread-locals. With the initial-exec model an access costs one load, even if the library was
+ * loaded by dlopen(). But then all thread-locals of the library lie in a small reserve of the
+ * loader, for which all objects in the process compete. So there are two of them, 16 bytes
+ * (scripts/check_loading): the thread's record, and the list of what it is in the middle of
+ * (run/frame.h). What else a thread keeps is in reclaim/own.h. The loader never has to allocate
+ * for them, so no call can fail there. -Dtls=dynamic is for loaders without a reserve: an access
+ * then costs a call.
  */
+#if defined(WEIRI_TLS_ALL_DYNAMIC)
+#define WEIRI_TLS _Thread_local
+#else
 #define WEIRI_TLS _Thread_local __attribute__((tls_model("initial-exec")))
+#endif
 
 /* From a member to the object that contains it. */
 /* clang-format takes the minus for a sign. */

@@ -7,12 +7,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-WEIRI_TLS uint32_t weiri_thread_mine;
-
 uint32_t weiri_thread_ask(void)
 {
-	weiri_thread_mine = (uint32_t)gettid();
-	return weiri_thread_mine;
+	return (uint32_t)gettid();
 }
 
 bool weiri_thread_is_gone(uint32_t thread)
@@ -23,9 +20,4 @@ bool weiri_thread_is_gone(uint32_t thread)
 
 	errno = saved_errno;
 	return gone;
-}
-
-void weiri_thread_after_fork(void)
-{
-	weiri_thread_mine = 0;
 }

@@ -9,8 +9,7 @@
 
 #include "base/compiler.h"
 
-extern WEIRI_TLS uint32_t weiri_thread_mine; /* 0: not asked for yet */
-
+/* Like gettid(2), a system call. A thread that has a record knows its id: weiri_record_my_thread(). */
 uint32_t weiri_thread_ask(void);
 /*
  * Returns true if this process has no thread of that id now, and none of its instructions can still
@@ -18,13 +17,5 @@ uint32_t weiri_thread_ask(void);
  * does not say.
  */
 bool weiri_thread_is_gone(uint32_t thread);
-/* Called in the child of a fork, where the thread has another id. */
-void weiri_thread_after_fork(void);
-
-/* Like gettid(2), which is called once for each thread. */
-static inline uint32_t weiri_thread_id(void)
-{
-	return WEIRI_LIKELY(weiri_thread_mine != 0) ? weiri_thread_mine : weiri_thread_ask();
-}
 
 #endif

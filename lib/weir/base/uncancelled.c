@@ -6,6 +6,7 @@
  */
 #include "base/uncancelled.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -124,5 +125,18 @@ void weiri_thread_join(pthread_t thread)
 	int before = off();
 
 	(void)pthread_join(thread, NULL);
+	restore(before);
+}
+
+/* Weak for the reason in pin.c. */
+__attribute__((weak)) extern __typeof__(dlopen) dlopen;
+
+void weiri_dlopen_to_stay(const char *path)
+{
+	int before = off();
+
+	/* The handle is kept on purpose: it is the pin. */
+	if (dlopen != NULL)
+		(void)dlopen(path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 	restore(before);
 }

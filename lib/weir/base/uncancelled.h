@@ -38,6 +38,9 @@ int weiri_poll_out(int file, int milliseconds);
 
 void weiri_thread_join(pthread_t thread);
 
+/* Makes dlclose() of an object that is loaded leave it in memory. */
+void weiri_dlopen_to_stay(const char *path);
+
 /* Returns the system's text for `reason`, an errno. The text is in `room`, or constant. */
 WEIRI_SHARED const char *weiri_errno_words(int reason, char room[], size_t size);
 

@@ -208,18 +208,15 @@ enum { SKIPPED = 256 };
  */
 static const uint64_t long_yield_ns = 200000;
 
-/* How many further waits of this thread do without a yield. */
-static WEIRI_TLS uint32_t skip;
-
 /* Returns false if the yield took long. */
-static bool yield_once(void)
+static bool yield_once(struct weiri_own *own)
 {
 	uint64_t before = weir_now_ns();
 
 	(void)sched_yield();
 	if (WEIRI_UNLIKELY(weir_now_ns() - before > long_yield_ns))
-		skip = SKIPPED;
-	return skip == 0;
+		own->skip = SKIPPED;
+	return own->skip == 0;
 }
 
 /*
@@ -231,19 +228,20 @@ static bool yield_once(void)
  * yields runs again late, whereas a woken thread runs soon. So a thread whose yield took long skips
  * the yields of its next waits. A fair queue does not yield, because the place on its list counts.
  */
-static WEIRI_COLD enum weir_status let_others_run(weir_queue *queue, enum weir_queue_op_kind kind, void **item)
+static WEIRI_COLD enum weir_status let_others_run(struct weiri_own *own, weir_queue *queue,
+                                                  enum weir_queue_op_kind kind, void **item)
 {
 	enum weir_status status = WEIR_WOULD_BLOCK;
 	bool goes_on = true;
 
 	if ((queue->flags & WEIR_QUEUE_FAIR) != 0)
 		return status;
-	if (skip != 0) {
-		skip--;
+	if (own->skip != 0) {
+		own->skip--;
 		return status;
 	}
 	for (int i = 0; i < YIELDS && goes_on && status == WEIR_WOULD_BLOCK; i++) {
-		goes_on = yield_once();
+		goes_on = yield_once(own);
 		status = try_one(queue, kind, item);
 	}
 	return status;
@@ -260,7 +258,7 @@ static enum weir_status move_one(struct weiri_record *record, weir_queue *queue,
 	if (WEIRI_LIKELY(status == WEIR_OK))
 		return WEIR_OK;
 	if (status == WEIR_WOULD_BLOCK && deadline_ns != 0)
-		status = let_others_run(queue, kind, item);
+		status = let_others_run(record->own, queue, kind, item);
 	if (status == WEIR_OK)
 		return WEIR_OK;
 	if (status != WEIR_WOULD_BLOCK)

@@ -70,10 +70,10 @@ static enum weir_status check(const struct weir_select_case cases[], size_t coun
  */
 static size_t draw_place(size_t count)
 {
-	static WEIRI_TLS uint64_t state;
+	uint64_t *state = &weiri_record_mine->own->places; /* check_cases() made sure of a record */
 
-	state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (size_t)(state >> 33) % count;
+	*state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (size_t)(*state >> 33) % count;
 }
 
 /* Returns WEIR_WOULD_BLOCK if the case cannot proceed now. */

@@ -58,8 +58,9 @@
 
 #include "base/asymmetric.h"
 #include "base/eventfd.h"
-#include "base/thread.h"
 #include "base/memory.h"
+#include "base/pin.h"
+#include "base/thread.h"
 #include "reclaim/collect.h"
 
 WEIRI_TLS struct weiri_record *weiri_record_mine;
@@ -88,7 +89,7 @@ static uint64_t without_thread(uint64_t owner)
 /* The next value of `owner`, with this thread as the owner. */
 static uint64_t next_owner(uint64_t owner)
 {
-	return (without_thread(owner) + one_owner) | weiri_thread_id();
+	return (without_thread(owner) + one_owner) | weiri_thread_ask();
 }
 
 /*
@@ -123,10 +124,10 @@ static void after_fork_in_child(void)
 
 	weiri_fence_after_fork();
 	weiri_eventfd_after_fork();
-	weiri_thread_after_fork();
 	for (; record != NULL; record = record->next) {
 		if (record == weiri_record_mine) {
-			weiri_store_relaxed(&record->owner, without_thread(weiri_load_relaxed(&record->owner)) | weiri_thread_id());
+			weiri_store_relaxed(&record->owner,
+			                    without_thread(weiri_load_relaxed(&record->owner)) | weiri_thread_ask());
 			continue;
 		}
 		weiri_store_relaxed(&record->lo, 0u);
@@ -138,6 +139,7 @@ static void after_fork_in_child(void)
 
 static void prepare_process(void)
 {
+	weiri_pin_self(); /* first: from here on a thread that ends may run give_up() */
 	weiri_fence_setup();
 	exit_key_made = pthread_key_create(&exit_key, give_up) == 0;
 	(void)pthread_atfork(NULL, NULL, after_fork_in_child);
@@ -184,8 +186,10 @@ static bool is_owned(struct weiri_record *record)
 	 * word comes twice, so the CAS changes the word that was read before the fence. If the CAS
 	 * fails, another thread was first.
 	 */
-	if (weiri_cas_acquire(&record->owner, &owner, next_owner(owner)))
+	if (weiri_cas_acquire(&record->owner, &owner, next_owner(owner))) {
+		*record->own = (struct weiri_own){.places = 0}; /* it may have ended in the middle of a call */
 		vacate(record);
+	}
 	return false;
 }
 
@@ -228,11 +232,16 @@ static void publish(struct weiri_record *record)
 
 static struct weiri_record *make(void)
 {
-	struct weiri_record *record =
-		weiri_allocate_zeroed(weir_default_allocator(), sizeof(*record), alignof(struct weiri_record));
+	const weir_allocator *allocator = weir_default_allocator();
+	struct weiri_record *record = weiri_allocate_zeroed(allocator, sizeof(*record), alignof(struct weiri_record));
 
 	if (record == NULL)
 		return NULL;
+	record->own = weiri_allocate_zeroed(allocator, sizeof(*record->own), alignof(struct weiri_own));
+	if (record->own == NULL) {
+		weiri_release(allocator, record, sizeof(*record), alignof(struct weiri_record));
+		return NULL;
+	}
 	/* [relaxed] not listed yet. */
 	weiri_store_relaxed(&record->owner, next_owner(0));
 	publish(record);

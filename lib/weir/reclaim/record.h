@@ -16,6 +16,8 @@
 
 #include "base/atomic.h"
 #include "base/compiler.h"
+#include "base/thread.h"
+#include "reclaim/own.h"
 
 struct weiri_retired;
 
@@ -97,6 +99,8 @@ struct weiri_record {
 	alignas(WEIRI_LINE) _Atomic(uint64_t) pinned_lo[WEIRI_STACKS];
 
 	alignas(WEIRI_LINE) struct weiri_slot snapshot_slots[WEIRI_SNAPSHOT_SLOTS];
+
+	alignas(WEIRI_LINE) struct weiri_own *own; /* constant; what it points to is the owner's */
 };
 
 _Static_assert(sizeof(struct weiri_record) == WEIRI_RECORD_SIZE, "a slot's address must tell its record");
@@ -118,10 +122,24 @@ static inline struct weiri_record *weiri_record_get(void)
 	return WEIRI_LIKELY(record != NULL) ? record : weiri_record_register();
 }
 
+/* Returns what this thread keeps for itself, or NULL if it has no record. */
+static inline struct weiri_own *weiri_own_mine(void)
+{
+	struct weiri_record *record = weiri_record_mine;
+
+	return WEIRI_LIKELY(record != NULL) ? record->own : NULL;
+}
+
 /* Returns the owner's thread id in Linux; 0 if there is no owner. For display only. */
 static inline uint32_t weiri_record_thread(const struct weiri_record *record)
 {
 	return (uint32_t)weiri_load_relaxed(&record->owner); /* [relaxed] a look */
+}
+
+/* Returns the id of the calling thread in Linux. */
+static inline uint32_t weiri_record_my_thread(void)
+{
+	return WEIRI_LIKELY(weiri_record_mine != NULL) ? weiri_record_thread(weiri_record_mine) : weiri_thread_ask();
 }
 
 /* Returns the record in which a slot lies. */

@@ -99,23 +99,21 @@ void weiri_stalls_set_due(uint64_t limit_ns, weiri_stalls_due *due)
 }
 
 /*
- * 1 while the callback runs on this thread. The callback may write, and so collect, and may take
- * longer than the limit. It is not called again while it runs.
+ * The callback may write, and so collect, and may take longer than the limit. On one thread it is
+ * not called again while it runs.
  */
-static WEIRI_TLS bool tells;
-
 void weiri_stalls_after_collection(struct weiri_record *record)
 {
 	/* [acquire] pairs with set_due(). */
 	uint64_t limit_ns = weiri_load_acquire(&limit), due, now;
 
-	if (WEIRI_LIKELY(limit_ns == 0) || tells)
+	if (WEIRI_LIKELY(limit_ns == 0) || record->own->tells_of_stalls)
 		return;
 	now = weir_now_ns();
 	due = weiri_load_relaxed(&due_ns); /* [relaxed] a time; one thread's CAS succeeds */
 	if (now < due || !weiri_cas_relaxed(&due_ns, &due, now + limit_ns))
 		return;
-	tells = true;
+	record->own->tells_of_stalls = true;
 	weiri_load_relaxed (&when_due)(record, limit_ns);
-	tells = false;
+	record->own->tells_of_stalls = false;
 }

@@ -19,6 +19,7 @@
  * Progress: lock-free while fewer than SPARES threads are stalled inside an enqueue. Beyond that an
  *   enqueue waits for a spare. LTQ16 has no such limit.
  */
+#include "reclaim/record.h"
 #include "ring/algorithm.h"
 
 enum { SPARES = WEIRI_RING_SPARES, NO_CELL = -1 };
@@ -36,12 +37,11 @@ static size_t first_place(void)
 	return weiri_ltq64_first_place;
 }
 #else
-static WEIRI_TLS char thread_mark; /* its address differs from thread to thread */
-
 static WEIRI_ALWAYS_INLINE size_t first_place(void)
 {
 	_Static_assert(SPARES == 1 << (64 - 58), "the hash must cover the places");
-	return (size_t)(((uintptr_t)&thread_mark >> 6) * UINT64_C(0x9E3779B97F4A7C15) >> 58);
+	/* The address differs from thread to thread. */
+	return (size_t)(((uintptr_t)&weiri_record_mine >> 6) * UINT64_C(0x9E3779B97F4A7C15) >> 58);
 }
 #endif
 

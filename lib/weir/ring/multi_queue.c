@@ -32,6 +32,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "reclaim/record.h"
 #include "ring/priority_queue.h"
 
 enum { DRAWS = 4 };
@@ -44,14 +45,6 @@ struct weir_multi_queue {
 	weir_allocator allocator;
 	weir_priority_queue *lane[];
 };
-
-/* What a thread has drawn, for the queue that it used last. */
-static WEIRI_TLS struct drawn {
-	uint64_t queue; /* its number; 0: none */
-	uint64_t random;
-	uint32_t put_lane, take_lanes[2];
-	size_t puts_left, takes_left;
-} drawn;
 
 static _Atomic(uint64_t) queues_made, threads_drawing;
 
@@ -155,32 +148,42 @@ enum weir_status weir_multi_queue_destroy(weir_multi_queue *queue, weir_error *e
  * xorshift (Marsaglia, 2003). Lanes are few, so the high half of the product is near enough to
  * uniform.
  */
-static uint32_t draw_below(uint32_t lanes)
+static uint32_t draw_below(struct weiri_drawn *drawn, uint32_t lanes)
 {
-	drawn.random ^= drawn.random << 13;
-	drawn.random ^= drawn.random >> 7;
-	drawn.random ^= drawn.random << 17;
-	return (uint32_t)((drawn.random >> 32) * lanes >> 32);
+	drawn->random ^= drawn->random << 13;
+	drawn->random ^= drawn->random >> 7;
+	drawn->random ^= drawn->random << 17;
+	return (uint32_t)((drawn->random >> 32) * lanes >> 32);
 }
 
 /* Draws two lanes, which differ if there are at least two. */
-static void draw_two(const weir_multi_queue *queue)
+static void draw_two(struct weiri_drawn *drawn, const weir_multi_queue *queue)
 {
-	drawn.take_lanes[0] = draw_below(queue->lanes);
-	drawn.take_lanes[1] = queue->lanes > 1 ? draw_below(queue->lanes - 1) : 0;
-	if (drawn.take_lanes[1] >= drawn.take_lanes[0] && queue->lanes > 1)
-		drawn.take_lanes[1]++;
+	drawn->take_lanes[0] = draw_below(drawn, queue->lanes);
+	drawn->take_lanes[1] = queue->lanes > 1 ? draw_below(drawn, queue->lanes - 1) : 0;
+	if (drawn->take_lanes[1] >= drawn->take_lanes[0] && queue->lanes > 1)
+		drawn->take_lanes[1]++;
 }
 
-/* Called first in every call: starts anew if the thread's draws are those of another queue. */
-static void draw_for(const weir_multi_queue *queue)
+/*
+ * Called first in every call. Returns this thread's draws, and starts anew if they are those of
+ * another queue. Without memory for a record, each call draws anew, in *without.
+ */
+static WEIRI_ALWAYS_INLINE struct weiri_drawn *draw_for(const weir_multi_queue *queue, struct weiri_drawn *without)
 {
-	if (WEIRI_LIKELY(drawn.queue == queue->number))
-		return;
+	struct weiri_record *record = weiri_record_get();
+	struct weiri_drawn *drawn = without;
+
+	if (WEIRI_LIKELY(record != NULL)) {
+		drawn = &record->own->drawn;
+		if (WEIRI_LIKELY(drawn->queue == queue->number))
+			return drawn;
+	}
 	/* [relaxed] each thread gets a number of its own. */
-	drawn =
-		(struct drawn){.queue = queue->number,
-	                   .random = (weiri_fetch_add_relaxed(&threads_drawing, 1u) + 1) * UINT64_C(0x9E3779B97F4A7C15)};
+	*drawn = (struct weiri_drawn){.queue = queue->number,
+	                              .random = (weiri_fetch_add_relaxed(&threads_drawing, 1u) + 1) *
+	                                        UINT64_C(0x9E3779B97F4A7C15)};
+	return drawn;
 }
 
 /* -- put --------------------------------------------------------------------------------------- */
@@ -188,21 +191,22 @@ static void draw_for(const weir_multi_queue *queue)
 enum weir_status weir_multi_queue_try_enqueue(weir_multi_queue *queue, int64_t key, uint64_t value)
 {
 	enum weir_status status = WEIR_WOULD_BLOCK;
+	struct weiri_drawn without, *drawn;
 
 	if (queue == NULL)
 		return WEIR_INVALID_ARGUMENT;
-	draw_for(queue);
-	if (drawn.puts_left-- == 0) {
-		drawn.put_lane = draw_below(queue->lanes);
-		drawn.puts_left = queue->stickiness - 1;
+	drawn = draw_for(queue, &without);
+	if (drawn->puts_left-- == 0) {
+		drawn->put_lane = draw_below(drawn, queue->lanes);
+		drawn->puts_left = queue->stickiness - 1;
 	}
 	/* The drawn lane; if it is full, the others in turn. */
 	for (uint32_t i = 0; i < queue->lanes && status == WEIR_WOULD_BLOCK; i++) {
-		uint32_t lane = drawn.put_lane;
+		uint32_t lane = drawn->put_lane;
 
 		status = weir_priority_queue_try_enqueue(queue->lane[lane], key, value);
 		if (status == WEIR_WOULD_BLOCK)
-			drawn.put_lane = lane + 1 < queue->lanes ? lane + 1 : 0;
+			drawn->put_lane = lane + 1 < queue->lanes ? lane + 1 : 0;
 	}
 	if (status == WEIR_CANCELLED)
 		weir_multi_queue_close(queue);
@@ -223,28 +227,30 @@ static uint32_t better_lane(const weir_multi_queue *queue, uint32_t a, uint32_t 
 	return has_a ? a : has_b ? b : queue->lanes;
 }
 
-static enum weir_status take_drawn(const weir_multi_queue *queue, int64_t *key, uint64_t *value)
+static enum weir_status take_drawn(const weir_multi_queue *queue, struct weiri_drawn *drawn, int64_t *key,
+                                   uint64_t *value)
 {
 	for (int i = 0; i < DRAWS; i++) {
 		uint32_t lane;
 
-		if (drawn.takes_left-- == 0) {
-			draw_two(queue);
-			drawn.takes_left = queue->stickiness - 1;
+		if (drawn->takes_left-- == 0) {
+			draw_two(drawn, queue);
+			drawn->takes_left = queue->stickiness - 1;
 		}
-		lane = better_lane(queue, drawn.take_lanes[0], drawn.take_lanes[1]);
+		lane = better_lane(queue, drawn->take_lanes[0], drawn->take_lanes[1]);
 		if (lane < queue->lanes && weiri_priority_queue_take(queue->lane[lane], NULL, key, value) == WEIR_OK)
 			return WEIR_OK;
-		drawn.takes_left = 0;
+		drawn->takes_left = 0;
 	}
 	return WEIR_WOULD_BLOCK;
 }
 
 /* Takes from the first lane that has an item, beginning at a random lane. */
-static enum weir_status take_any(const weir_multi_queue *queue, int64_t *key, uint64_t *value)
+static enum weir_status take_any(const weir_multi_queue *queue, struct weiri_drawn *drawn, int64_t *key,
+                                 uint64_t *value)
 {
 	enum weir_status all = WEIR_OUT_OF_RANGE;
-	uint32_t lane = draw_below(queue->lanes);
+	uint32_t lane = draw_below(drawn, queue->lanes);
 
 	for (uint32_t i = 0; i < queue->lanes; i++) {
 		enum weir_status status = weiri_priority_queue_take(queue->lane[lane], NULL, key, value);
@@ -260,15 +266,16 @@ static enum weir_status take_any(const weir_multi_queue *queue, int64_t *key, ui
 
 enum weir_status weir_multi_queue_try_dequeue(weir_multi_queue *queue, int64_t *key, uint64_t *value)
 {
+	struct weiri_drawn without, *drawn;
 	enum weir_status status;
 	int64_t found;
 
 	if (queue == NULL || value == NULL)
 		return WEIR_INVALID_ARGUMENT;
-	draw_for(queue);
-	status = take_drawn(queue, &found, value);
+	drawn = draw_for(queue, &without);
+	status = take_drawn(queue, drawn, &found, value);
 	if (status != WEIR_OK)
-		status = take_any(queue, &found, value);
+		status = take_any(queue, drawn, &found, value);
 	if (status == WEIR_OK && key != NULL)
 		*key = found;
 	return status;

@@ -68,34 +68,26 @@ struct execution {
 
 /* -- the sections that a thread is inside ------------------------------------------------------ */
 
-static WEIRI_TLS struct weiri_inside *innermost;
+static bool is_inside(const weir_critical_section *section)
+{
+	return weiri_frame_of(WEIRI_FRAME_SECTION, section) != NULL;
+}
 
 /* The list is this thread's own. */
 static WEIRI_UNSEEN void assert_outside(const weir_critical_section *section)
 {
-	for (const struct weiri_inside *at = innermost; at != NULL; at = at->outer)
-		WEIR_ASSERT2(C3, at->section != section);
+	WEIR_ASSERT2(C3, !is_inside(section));
 }
 
 void weiri_inside_begin(struct weiri_inside *inside, const weir_critical_section *section)
 {
 	WEIR_ASSERT_LOOK(assert_outside(section));
-	*inside = (struct weiri_inside){section, innermost};
-	innermost = inside;
+	weiri_frame_begin(&inside->frame, WEIRI_FRAME_SECTION, section);
 }
 
 void weiri_inside_end(const struct weiri_inside *inside)
 {
-	innermost = inside->outer;
-}
-
-static bool is_inside(const weir_critical_section *section)
-{
-	const struct weiri_inside *at = innermost;
-
-	while (at != NULL && at->section != section)
-		at = at->outer;
-	return at != NULL;
+	weiri_frame_end(&inside->frame);
 }
 
 /* -- entering and leaving ---------------------------------------------------------------------- */
@@ -173,7 +165,7 @@ static enum weir_status run_inside(weir_critical_section *section, weir_critical
 	WEIR_ASSERT_LOOK(assert_alone(section));
 	error->code = WEIR_OK;
 	error->message[0] = '\0';
-	weiri_right_held_by(section->right, weiri_thread_id());
+	weiri_right_held_by(section->right, weiri_record_my_thread());
 	weiri_inside_begin(&inside, section);
 	status = fn(context, error);
 	weiri_error_end(error);

@@ -47,6 +47,8 @@
 
 #include <weir/time.h>
 
+#include "reclaim/record.h"
+
 #if defined(WEIRI_UNDER_MODEL)
 /*
  * stress/model: a second look multiplies the executions, and shows nothing that one look does not.
@@ -61,29 +63,22 @@ enum {
 	SEARCH_TRUST_NS = 1000000
 };
 
-static WEIRI_TLS struct weiri_pool_place *innermost;
-static WEIRI_TLS uint32_t helper_random;
-
 void weiri_pool_enter(struct weiri_pool_place *place, const weir_pool *pool, struct weiri_worker *worker)
 {
-	place->pool = pool;
 	place->worker = worker;
-	place->outer = innermost;
-	innermost = place;
+	weiri_frame_begin(&place->frame, WEIRI_FRAME_POOL, pool);
 }
 
 void weiri_pool_leave(struct weiri_pool_place *place)
 {
-	innermost = place->outer;
+	weiri_frame_end(&place->frame);
 }
 
 struct weiri_pool_place *weiri_pool_place_here(const weir_pool *pool)
 {
-	struct weiri_pool_place *place = innermost;
+	struct weiri_frame *frame = weiri_frame_of(WEIRI_FRAME_POOL, pool);
 
-	while (place != NULL && place->pool != pool)
-		place = place->outer;
-	return place;
+	return frame != NULL ? WEIRI_CONTAINER_OF(frame, struct weiri_pool_place, frame) : NULL;
 }
 
 /* xorshift32 (Marsaglia 2003). */
@@ -163,8 +158,12 @@ static weir_task *own_task(struct weiri_worker *worker)
 weir_task *weiri_pool_next_task(weir_pool *pool, struct weiri_worker *worker)
 {
 	weir_task *task = worker != NULL ? own_task(worker) : NULL;
+	struct weiri_own *own = weiri_own_mine();
+	uint32_t without = 0; /* of a helper that has no record; next_random() then begins with its address */
 
-	return task != NULL ? task : look_everywhere(pool, worker != NULL ? &worker->random : &helper_random);
+	if (task != NULL)
+		return task;
+	return look_everywhere(pool, worker != NULL ? &worker->random : own != NULL ? &own->helper : &without);
 }
 
 static bool search_is_on(weir_pool *pool)

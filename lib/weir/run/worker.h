@@ -11,6 +11,7 @@
 
 #include "base/compiler.h"
 #include "run/deque.h"
+#include "run/frame.h"
 #include "run/inbox.h"
 #include "sync/eventcount.h"
 
@@ -41,9 +42,8 @@ struct weir_pool {
  * record is on the stack of the thread.
  */
 struct weiri_pool_place {
-	const weir_pool *pool;
+	struct weiri_frame frame; /* of the pool */
 	struct weiri_worker *worker;
-	struct weiri_pool_place *outer;
 };
 
 void weiri_pool_enter(struct weiri_pool_place *place, const weir_pool *pool, struct weiri_worker *worker);

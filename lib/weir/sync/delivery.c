@@ -9,12 +9,10 @@
 #include "reclaim/record.h"
 #include "sync/pending.h"
 
-WEIRI_TLS struct weiri_deliveries weiri_deliveries_mine;
-
 /* Does what the thread's calls still had to do for other operations, the innermost call first. */
 static void abandon_visits(void)
 {
-	struct weiri_deliveries *mine = &weiri_deliveries_mine;
+	struct weiri_deliveries *mine = weiri_deliveries_mine();
 
 	while (mine->visits != NULL) {
 		const struct weiri_visit *visit = mine->visits;
@@ -35,7 +33,7 @@ static void tell_at_the_end(void *outer)
 	if (weiri_record_mine != NULL)
 		weiri_section_leave(weiri_record_mine, 0); /* D4: an allocator may have ended the thread in one */
 	weiri_deliver_rest();
-	weiri_deliveries_mine.under_way = false;
+	weiri_deliveries_mine()->under_way = false;
 	abandon_visits();
 }
 
@@ -55,7 +53,7 @@ static WEIRI_UNSEEN void assert_outside_sections(void)
 
 static void tell_all(void)
 {
-	struct weiri_deliveries *mine = &weiri_deliveries_mine;
+	struct weiri_deliveries *mine = weiri_deliveries_mine();
 
 	while (mine->first != NULL) {
 		struct weiri_delivery *delivery = mine->first;
@@ -68,18 +66,18 @@ static void tell_all(void)
 
 void weiri_deliver_rest(void)
 {
-	bool outer = weiri_deliveries_mine.under_way;
+	bool outer = weiri_deliveries_mine()->under_way;
 
-	weiri_deliveries_mine.under_way = true;
-	pthread_cleanup_push(tell_at_the_end, weiri_deliveries_mine.visits);
+	weiri_deliveries_mine()->under_way = true;
+	pthread_cleanup_push(tell_at_the_end, weiri_deliveries_mine()->visits);
 	tell_all();
 	pthread_cleanup_pop(0);
-	weiri_deliveries_mine.under_way = outer;
+	weiri_deliveries_mine()->under_way = outer;
 }
 
 bool weiri_deliver(struct weiri_delivery *delivery, weiri_tell_fn *tell)
 {
-	struct weiri_deliveries *mine = &weiri_deliveries_mine;
+	struct weiri_deliveries *mine = weiri_deliveries_mine();
 
 	WEIR_ASSERT_WALK(assert_not_due(mine, delivery));
 	WEIR_ASSERT2(D3, mine->under_way || mine->first == NULL);

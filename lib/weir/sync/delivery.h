@@ -62,6 +62,7 @@
 #include <stddef.h>
 
 #include "base/compiler.h"
+#include "reclaim/record.h"
 
 struct weiri_delivery;
 
@@ -76,7 +77,6 @@ struct weiri_delivery {
 	weiri_tell_fn *tell;
 };
 
-struct weiri_record;
 struct weiri_served;
 
 /*
@@ -91,15 +91,15 @@ struct weiri_visit {
 	struct weiri_visit *outer;
 };
 
-/* What a thread keeps for delivery. */
-struct weiri_deliveries {
-	struct weiri_delivery *first, *last; /* due; last: while there is a first */
-	struct weiri_visit *visits;
-	bool under_way; /* a completion runs, or completions are held back */
-	bool has_lost;  /* the thread ends, and some visits are gone: what they had claimed stays claimed */
-};
-
-WEIRI_SHARED extern WEIRI_TLS struct weiri_deliveries weiri_deliveries_mine;
+/*
+ * What this thread keeps for delivery. A thread without a record has nothing there: no operation of
+ * it has completed another one. weiri_deliveries_mine() is for functions that it calls with a
+ * record.
+ */
+static inline struct weiri_deliveries *weiri_deliveries_mine(void)
+{
+	return &weiri_record_mine->own->deliveries;
+}
 
 /*
  * Called outside of sections. Returns true if tell() has run, and so has all that became due
@@ -115,7 +115,7 @@ WEIRI_SHARED WEIRI_COLD void weiri_deliver_rest(void);
  */
 static inline void weiri_deliver_due(void)
 {
-	if (WEIRI_UNLIKELY(weiri_deliveries_mine.first != NULL))
+	if (weiri_record_mine != NULL && WEIRI_UNLIKELY(weiri_deliveries_mine()->first != NULL))
 		weiri_deliver_rest();
 }
 
@@ -126,25 +126,28 @@ static inline void weiri_deliver_due(void)
  */
 static inline bool weiri_deliver_hold(void)
 {
-	bool outer = weiri_deliveries_mine.under_way;
+	bool outer = weiri_deliveries_mine()->under_way;
 
-	weiri_deliveries_mine.under_way = true;
+	weiri_deliveries_mine()->under_way = true;
 	return outer;
 }
 
 /* Ends the holding back; the outermost one delivers what is due. Called outside of sections. */
 static inline void weiri_deliver_held(bool outer)
 {
-	weiri_deliveries_mine.under_way = outer;
+	weiri_deliveries_mine()->under_way = outer;
 	if (!outer)
 		weiri_deliver_due();
 }
 
-/* This call uses the object, until the visit ends or the object is destroyed. */
+/*
+ * This call uses the object, until the visit ends or the object is destroyed. The thread has a
+ * record.
+ */
 static inline void weiri_visit_begin(struct weiri_visit *visit, const void *object, weiri_serve_fn *serve)
 {
-	*visit = (struct weiri_visit){object, serve, weiri_deliveries_mine.visits};
-	weiri_deliveries_mine.visits = visit;
+	*visit = (struct weiri_visit){object, serve, weiri_deliveries_mine()->visits};
+	weiri_deliveries_mine()->visits = visit;
 }
 
 /*
@@ -155,7 +158,7 @@ static inline void weiri_visit_begin(struct weiri_visit *visit, const void *obje
  */
 static inline void weiri_visits_cut(struct weiri_visit *outer)
 {
-	struct weiri_deliveries *mine = &weiri_deliveries_mine;
+	struct weiri_deliveries *mine = weiri_deliveries_mine();
 
 	if (mine->visits == NULL || mine->visits == outer)
 		return;
@@ -171,13 +174,13 @@ static inline bool weiri_visit_is_over(const struct weiri_visit *visit)
 
 static inline void weiri_visit_end(const struct weiri_visit *visit)
 {
-	weiri_deliveries_mine.visits = visit->outer;
+	weiri_deliveries_mine()->visits = visit->outer;
 }
 
 /* Returns true if a call of this thread visits the object. */
 static inline bool weiri_visits_any(const void *object)
 {
-	const struct weiri_visit *visit = weiri_deliveries_mine.visits;
+	const struct weiri_visit *visit = weiri_record_mine != NULL ? weiri_deliveries_mine()->visits : NULL;
 
 	while (visit != NULL && visit->object != object)
 		visit = visit->outer;
@@ -187,7 +190,9 @@ static inline bool weiri_visits_any(const void *object)
 /* Marks this thread's visits to the object, which this thread is about to destroy. */
 static inline void weiri_visits_end_of(const void *object)
 {
-	for (struct weiri_visit *visit = weiri_deliveries_mine.visits; visit != NULL; visit = visit->outer) {
+	struct weiri_visit *visit = weiri_record_mine != NULL ? weiri_deliveries_mine()->visits : NULL;
+
+	for (; visit != NULL; visit = visit->outer) {
 		if (visit->object == object)
 			visit->object = NULL;
 	}

@@ -457,7 +457,7 @@ static enum weiri_pending_outcome wait_on_lists(struct weiri_scope *scope, weir_
 	bool moved = false;
 
 	pending->began_ns = weir_now_ns();
-	pending->thread = weiri_thread_id();
+	pending->thread = weiri_record_my_thread();
 	if (!join_lists(scope, pending))
 		return WEIRI_PENDING_COMPLETE;
 	pending->blind = !post(pending);

@@ -106,7 +106,7 @@ static void end_with_thread(void *context)
 	weiri_visits_cut(call->outer);
 	weiri_section_leave(weiri_record_mine, 0); /* an allocator may have ended the thread in one */
 	weiri_pending_cancel(call->pending, WEIRI_PENDING_FOR_CALLER);
-	if (weiri_deliveries_mine.has_lost)
+	if (weiri_deliveries_mine()->has_lost)
 		return;
 	sleep_until_told_or_alarmed(call->pending);
 	leave_token(call);
@@ -127,7 +127,7 @@ static void run(struct weiri_record *record, struct call *call, uint64_t deadlin
 enum weir_status weiri_pending_run(struct weiri_record *record, weir_pending *pending, uint64_t deadline_ns,
                                    weir_cancel *cancel, weir_error *error)
 {
-	struct call call = {pending, NULL, weiri_deliveries_mine.visits};
+	struct call call = {pending, NULL, weiri_deliveries_mine()->visits};
 
 	pending->is_blocking = true;
 	pending->token = cancel;

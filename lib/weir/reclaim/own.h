@@ -1,0 +1,45 @@
+/*
+ * own.h - what a thread keeps between its calls, and during them, for itself alone.
+ *
+ * These are thread-local variables in all but name. The space for real ones comes from a small
+ * reserve of the loader, for which all objects in a process compete (base/compiler.h). So these lie
+ * in memory of their own, which the thread finds through its record, and gets and passes on with
+ * it. No other thread reads or writes them, so they need no atomics. A thread without a record has
+ * none.
+ */
+#ifndef WEIRI_RECLAIM_OWN_H
+#define WEIRI_RECLAIM_OWN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct weiri_delivery;
+struct weiri_visit;
+
+/* What a thread keeps for delivery (sync/delivery.h). */
+struct weiri_deliveries {
+	struct weiri_delivery *first, *last; /* due; last: while there is a first */
+	struct weiri_visit *visits;
+	bool under_way; /* a completion runs, or completions are held back */
+	bool has_lost;  /* the thread ends, and some visits are gone: what they had claimed stays claimed */
+};
+
+/* What a thread has drawn, for the multi queue that it used last (ring/multi_queue.c). */
+struct weiri_drawn {
+	uint64_t queue; /* its number; 0: none */
+	uint64_t random;
+	uint32_t put_lane, take_lanes[2];
+	size_t puts_left, takes_left;
+};
+
+struct weiri_own {
+	struct weiri_deliveries deliveries;
+	struct weiri_drawn drawn;
+	uint64_t places;      /* the state of the generator of a select (queue/select.c) */
+	uint32_t helper;      /* the state of the generator of a helper of pools (run/worker.c) */
+	uint32_t skip;        /* how many further waits do without a yield (queue/calls.c) */
+	bool tells_of_stalls; /* the callback runs (reclaim/stall.c) */
+};
+
+#endif
