@@ -126,7 +126,7 @@ typedef size_t weir_pointer_size_fn(void *context, const void *pointer);
  * The longest history. A write to a variable with a history takes one step for each version kept;
  * for the memory see docs/memory.md.
  */
-enum { WEIR_VAR_MAX_HISTORY = 1024 };
+enum weir_var_limits { WEIR_VAR_MAX_HISTORY = 1024 };
 
 struct weir_var_options {
 	size_t struct_size;      /* WEIR_VAR_OPTIONS_INIT sets it */
@@ -332,7 +332,7 @@ struct weir_commit_part {
 	uint64_t expected; /* 0: not initialized */
 	weir_tensor *value;
 };
-enum { WEIR_COMMIT_MAX_PARTS = 1024 };
+enum weir_commit_limits { WEIR_COMMIT_MAX_PARTS = 1024 };
 
 /*
  * Publishes all parts at one instant, or none. published[] (may be NULL) are handles on the
