@@ -128,8 +128,8 @@ WEIR_API enum weir_status weir_var_create_value(weir_value initial,
                                                 weir_var **out, weir_error *error);
 
 /*
- * Copies the bytes of the newest version of an inline variable to `to`. *version (may be NULL) is
- * its number. On failure `to` and *version are untouched.
+ * Copies the bytes of the newest version of an inline variable to `to`. *number (may be NULL) is
+ * that of the version. On failure `to` and *number are untouched.
  *
  * Errors: WEIR_INVALID_ARGUMENT if an argument is NULL, the variable is not of kind
  * WEIR_VAR_INLINE, or `size` is not the size of its values; WEIR_FAILED_PRECONDITION if it is not
@@ -138,8 +138,8 @@ WEIR_API enum weir_status weir_var_create_value(weir_value initial,
  * Wait-free: 13 + 4r accesses and the copy, with r as in weir/var.h.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_var_read_into(weir_var *var, void *to, size_t size,
-                                             uint64_t *version, weir_error *error);
+WEIR_API enum weir_status weir_var_read_into(weir_var *var, void *to, size_t size, uint64_t *number,
+                                             weir_error *error);
 
 /*
  * As weir_var_assign(), weir_var_compare_assign() and weir_var_exchange(), with a value of the

@@ -94,7 +94,7 @@ enum weir_var_kind {
 };
 
 /* The most bytes of a value of kind WEIR_VAR_INLINE. */
-enum { WEIR_VAR_MAX_INLINE = 256 };
+enum weir_var_inline_limits { WEIR_VAR_MAX_INLINE = 256 };
 
 /*
  * A handle on one version. It pins that version and nothing else until weir_read_release(). It may

@@ -202,7 +202,8 @@ enum weir_status weiri_checkpoint_check_kind(const weir_var *var, const char *fi
 	if (kind == WEIR_VAR_TENSOR)
 		return WEIR_OK;
 	return weiri_fail(error, WEIR_INVALID_ARGUMENT, "checkpoint %s: variable \"%s\" has %s, not tensors", file,
-	                  weiri_plain_name(weir_var_name(var)).text, kind == WEIR_VAR_INLINE ? "inline values" : "pointers");
+	                  weiri_plain_name(weir_var_name(var)).text,
+	                  kind == WEIR_VAR_INLINE ? "inline values" : "pointers");
 }
 
 /* -- a file of variables ----------------------------------------------------------------------- */
@@ -214,8 +215,8 @@ struct cut {
 };
 
 /* Takes a snapshot of all variables. The caller releases the handles. */
-static enum weir_status take(const struct weir_checkpoint_part parts[], size_t count, const char *file,
-                             struct cut *cut, weir_error *error)
+static enum weir_status take(const struct weir_checkpoint_part parts[], size_t count, const char *file, struct cut *cut,
+                             weir_error *error)
 {
 	enum weir_status status;
 

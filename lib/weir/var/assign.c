@@ -107,8 +107,8 @@ enum weir_status weir_var_compare_assign(weir_var *var, uint64_t expected, weir_
 	return compare_assign(var, expected, &given, deadline_ns, published, error);
 }
 
-enum weir_status weir_var_compare_assign_value(weir_var *var, uint64_t expected, weir_value value,
-                                               uint64_t deadline_ns, weir_read *published, weir_error *error)
+enum weir_status weir_var_compare_assign_value(weir_var *var, uint64_t expected, weir_value value, uint64_t deadline_ns,
+                                               weir_read *published, weir_error *error)
 {
 	return compare_assign(var, expected, &value, deadline_ns, published, error);
 }

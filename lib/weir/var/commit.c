@@ -499,8 +499,8 @@ static WEIRI_COLD enum weir_status fail_commit(enum weir_status status, size_t c
 		return weiri_fail(error, status, "commit: no memory for %zu parts", count);
 	if (status == WEIR_INVALID_ARGUMENT)
 		return weiri_fail(error, status, "commit: variable \"%s\" occurs twice", moved->var->name);
-	return weiri_fail(error, status, "commit of %zu variable%s: variable \"%s\" is at version %llu, expected %llu", count,
-	                  WEIRI_S(count), moved->var->name, (unsigned long long)moved->found,
+	return weiri_fail(error, status, "commit of %zu variable%s: variable \"%s\" is at version %llu, expected %llu",
+	                  count, WEIRI_S(count), moved->var->name, (unsigned long long)moved->found,
 	                  (unsigned long long)moved->expected);
 }
 

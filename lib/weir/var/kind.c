@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/error.h"
 #include "tensor/object.h"
 #include "var/block.h"
@@ -46,6 +47,11 @@ static size_t block_size(const struct box *box)
 
 /* -- the ends of values in boxes --------------------------------------------------------------- */
 
+static WEIRI_UNSEEN void assert_has_reference(const struct box *box)
+{
+	WEIR_ASSERT2(B1, weiri_peek(&box->value.references) >= 1);
+}
+
 static void free_box(struct box *box)
 {
 	weir_allocator allocator = box->version.allocator;
@@ -61,10 +67,12 @@ static void end_bytes(struct weiri_value *value)
 static void end_pointer(struct weiri_value *value)
 {
 	struct box *box = box_of(value);
-	const struct held_pointer *held = pointer_in(box);
+	struct held_pointer *held = pointer_in(box);
 
+	WEIR_ASSERT2(B2, held->pointer != NULL);
 	if (held->release != NULL)
 		held->release(held->context, held->pointer);
+	held->pointer = NULL;
 	free_box(box);
 }
 
@@ -104,7 +112,10 @@ static const struct weiri_value_kind pointer_kind = {end_pointer, retire_box, po
 
 void weiri_box_release(struct weiri_version *version)
 {
-	weiri_value_release(&((struct box *)(void *)version)->value);
+	struct box *box = (struct box *)(void *)version;
+
+	WEIR_ASSERT_LOOK(assert_has_reference(box));
+	weiri_value_release(&box->value);
 }
 
 /* -- making versions --------------------------------------------------------------------------- */
@@ -163,12 +174,9 @@ struct weiri_version *weiri_version_of_value(struct weiri_record *record, const 
 	void *room;
 
 	switch (var->kind) {
-	case WEIR_VAR_INLINE:
-		return weiri_version_of_bytes(record, var, value->data, &room);
-	case WEIR_VAR_POINTER:
-		return version_of_pointer(record, var, value->pointer);
-	default:
-		return version_of_tensor(record, var, value->tensor);
+	case WEIR_VAR_INLINE: return weiri_version_of_bytes(record, var, value->data, &room);
+	case WEIR_VAR_POINTER: return version_of_pointer(record, var, value->pointer);
+	default: return version_of_tensor(record, var, value->tensor);
 	}
 }
 
@@ -205,16 +213,12 @@ const char *weiri_kind_text(const weir_var *var, char text[WEIRI_KIND_TEXT_SIZE]
 static const char *given_text(const weir_value *value, char text[WEIRI_KIND_TEXT_SIZE])
 {
 	switch (value->kind) {
-	case WEIR_VAR_TENSOR:
-		return "a tensor";
-	case WEIR_VAR_POINTER:
-		return "a pointer";
+	case WEIR_VAR_TENSOR: return "a tensor";
+	case WEIR_VAR_POINTER: return "a pointer";
 	case WEIR_VAR_INLINE:
 		(void)snprintf(text, WEIRI_KIND_TEXT_SIZE, "%u inline byte%s", value->size, WEIRI_S(value->size));
 		return text;
-	default:
-		(void)snprintf(text, WEIRI_KIND_TEXT_SIZE, "a value of kind %d", (int)value->kind);
-		return text;
+	default: (void)snprintf(text, WEIRI_KIND_TEXT_SIZE, "a value of kind %d", (int)value->kind); return text;
 	}
 }
 

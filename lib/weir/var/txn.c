@@ -59,9 +59,9 @@
 /* One variable of the transaction. */
 struct entry {
 	weir_var *var;
-	uint64_t number;    /* of the version read; WEIRI_ANY_VERSION: only assigned */
-	weir_read read;     /* holds that version, unless it has no value */
-	weir_value value;   /* assigned: a reference, a copy of bytes, or a pointer; or none */
+	uint64_t number;  /* of the version read; WEIRI_ANY_VERSION: only assigned */
+	weir_read read;   /* holds that version, unless it has no value */
+	weir_value value; /* assigned: a reference, a copy of bytes, or a pointer; or none */
 };
 
 struct weir_txn {

@@ -20,11 +20,11 @@ static WEIRI_COLD enum weir_status fail_size(const weir_var *var, size_t size, w
 	                  weiri_kind_text(var, has), size);
 }
 
-enum weir_status weir_var_read_into(weir_var *var, void *to, size_t size, uint64_t *version, weir_error *error)
+enum weir_status weir_var_read_into(weir_var *var, void *to, size_t size, uint64_t *number, weir_error *error)
 {
 	struct weiri_record *record = weiri_record_get();
 	const struct weiri_version *newest;
-	uint64_t outer, number;
+	uint64_t outer, found;
 
 	if (WEIRI_UNLIKELY(var == NULL || to == NULL))
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "read: %s is NULL", var == NULL ? "variable" : "the room");
@@ -35,13 +35,13 @@ enum weir_status weir_var_read_into(weir_var *var, void *to, size_t size, uint64
 		                  var->name);
 	outer = weiri_section_enter(record);
 	newest = weiri_newest(record, var);
-	number = newest->number;
+	found = newest->number;
 	if (WEIRI_LIKELY(newest->value != NULL))
 		memcpy(to, newest->shown, size);
 	weiri_section_leave(record, outer);
-	if (WEIRI_UNLIKELY(number == 0))
+	if (WEIRI_UNLIKELY(found == 0))
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "variable \"%s\" is not initialized", var->name);
-	if (version != NULL)
-		*version = number;
+	if (number != NULL)
+		*number = found;
 	return WEIR_OK;
 }

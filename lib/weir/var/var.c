@@ -137,8 +137,8 @@ static weir_var *allocate_var(const struct weir_var_options *options)
 static struct weiri_version *first_version(struct weiri_record *record, const weir_var *var, const weir_value *initial)
 {
 	bool has_value = !weiri_value_is_none(initial);
-	struct weiri_version *version = has_value ? weiri_version_of_value(record, var, initial)
-	                                          : weiri_version_create(record, var, NULL, NULL);
+	struct weiri_version *version =
+		has_value ? weiri_version_of_value(record, var, initial) : weiri_version_create(record, var, NULL, NULL);
 	uint64_t now;
 
 	if (version == NULL)
