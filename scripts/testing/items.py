@@ -198,6 +198,7 @@ def built_checks(variant):
     if variant == "release":
         yield "symbols", [], [folder / "lib/weir/libweir.so", "--flow", folder / "lib/flow/libweir-flow.so"]
         yield "install", [], [folder]
+        yield "loading", [], [folder]
         yield "letters", [], [folder]
 
 

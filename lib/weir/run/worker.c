@@ -159,7 +159,7 @@ weir_task *weiri_pool_next_task(weir_pool *pool, struct weiri_worker *worker)
 {
 	weir_task *task = worker != NULL ? own_task(worker) : NULL;
 	struct weiri_own *own = weiri_own_mine();
-	uint32_t without = 0; /* of a helper that has no record; next_random() then begins with its address */
+	uint32_t without = (uint32_t)(uintptr_t)&own | 1u; /* of a helper that has no record */
 
 	if (task != NULL)
 		return task;
