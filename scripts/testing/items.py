@@ -199,6 +199,8 @@ def built_checks(variant):
         yield "symbols", [], [folder / "lib/weir/libweir.so", "--flow", folder / "lib/flow/libweir-flow.so"]
         yield "install", [], [folder]
         yield "loading", [], [folder]
+        yield "abi", [], [folder]
+        yield "releases", [], [folder]
         yield "letters", [], [folder]
 
 
