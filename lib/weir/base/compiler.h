@@ -40,7 +40,7 @@ enum { WEIRI_LINE = 64, WEIRI_APART = 128 };
  * loaded by dlopen(). But then all thread-locals of the library lie in a small reserve of the
  * loader, for which all objects in the process compete. So there are two of them, 16 bytes
  * (scripts/check_loading): the thread's record, and the list of what it is in the middle of
- * (run/frame.h). What else a thread keeps is in reclaim/own.h. The loader never has to allocate
+ * (run/mark.h). What else a thread keeps is in reclaim/own.h. The loader never has to allocate
  * for them, so no call can fail there. -Dtls=dynamic is for loaders without a reserve: an access
  * then costs a call.
  */

@@ -49,7 +49,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "run/frame.h"
+#include "run/mark.h"
 #include "run/members.h"
 #include "sync/park.h"
 
@@ -335,7 +335,7 @@ static void end_thread(void *argument)
 	weir_coordinator_member *member = argument;
 	weir_coordinator *coordinator = member->coordinator;
 
-	weiri_frames_mine = NULL; /* those of functions that ended with it, too */
+	weiri_marks_mine = NULL; /* those of functions that ended with it, too */
 	weiri_member_end(member);
 	leave_crowd(coordinator);
 }
@@ -346,9 +346,9 @@ static void *thread_main(void *argument)
 	weir_error error = {WEIR_OK, ""};
 	char name[WEIRI_MEMBER_NAME_SIZE];
 	enum weir_status status;
-	struct weiri_frame frame;
+	struct weiri_mark mark;
 
-	weiri_frame_begin(&frame, WEIRI_FRAME_COORDINATOR, member->coordinator);
+	weiri_mark_begin(&mark, WEIRI_MARK_COORDINATOR, member->coordinator);
 	weiri_member_name(member, name);
 	name[15] = '\0'; /* the system keeps 15 characters */
 	(void)pthread_setname_np(pthread_self(), name);
@@ -481,7 +481,7 @@ static enum weir_status check_join(const weir_coordinator *coordinator, uint32_t
 {
 	if (coordinator == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_coordinator_join: coordinator is NULL");
-	if (weiri_frame_of(WEIRI_FRAME_COORDINATOR, coordinator) != NULL)
+	if (weiri_mark_of(WEIRI_MARK_COORDINATOR, coordinator) != NULL)
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
 		                  "weir_coordinator_join: called by a thread that coordinator \"%s\" started",
 		                  coordinator->name);

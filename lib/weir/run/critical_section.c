@@ -70,7 +70,7 @@ struct execution {
 
 static bool is_inside(const weir_critical_section *section)
 {
-	return weiri_frame_of(WEIRI_FRAME_SECTION, section) != NULL;
+	return weiri_mark_of(WEIRI_MARK_SECTION, section) != NULL;
 }
 
 /* The list is this thread's own. */
@@ -82,12 +82,12 @@ static WEIRI_UNSEEN void assert_outside(const weir_critical_section *section)
 void weiri_inside_begin(struct weiri_inside *inside, const weir_critical_section *section)
 {
 	WEIR_ASSERT_LOOK(assert_outside(section));
-	weiri_frame_begin(&inside->frame, WEIRI_FRAME_SECTION, section);
+	weiri_mark_begin(&inside->mark, WEIRI_MARK_SECTION, section);
 }
 
 void weiri_inside_end(const struct weiri_inside *inside)
 {
-	weiri_frame_end(&inside->frame);
+	weiri_mark_end(&inside->mark);
 }
 
 /* -- entering and leaving ---------------------------------------------------------------------- */

@@ -9,7 +9,7 @@
 
 #include "base/compiler.h"
 #include "queue/queue.h"
-#include "run/frame.h"
+#include "run/mark.h"
 
 /*
  * Starts an entry, as weir_queue_start() starts an operation. done(context, WEIR_OK, ...) tells
@@ -27,7 +27,7 @@ WEIRI_SHARED void weiri_critical_section_leave(weir_critical_section *section);
  * is on the stack of the function that runs the execution.
  */
 struct weiri_inside {
-	struct weiri_frame frame; /* of the section */
+	struct weiri_mark mark; /* of the section */
 };
 WEIRI_SHARED void weiri_inside_begin(struct weiri_inside *inside, const weir_critical_section *section);
 WEIRI_SHARED void weiri_inside_end(const struct weiri_inside *inside);

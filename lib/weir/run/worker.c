@@ -66,19 +66,19 @@ enum {
 void weiri_pool_enter(struct weiri_pool_place *place, const weir_pool *pool, struct weiri_worker *worker)
 {
 	place->worker = worker;
-	weiri_frame_begin(&place->frame, WEIRI_FRAME_POOL, pool);
+	weiri_mark_begin(&place->mark, WEIRI_MARK_POOL, pool);
 }
 
 void weiri_pool_leave(struct weiri_pool_place *place)
 {
-	weiri_frame_end(&place->frame);
+	weiri_mark_end(&place->mark);
 }
 
 struct weiri_pool_place *weiri_pool_place_here(const weir_pool *pool)
 {
-	struct weiri_frame *frame = weiri_frame_of(WEIRI_FRAME_POOL, pool);
+	struct weiri_mark *mark = weiri_mark_of(WEIRI_MARK_POOL, pool);
 
-	return frame != NULL ? WEIRI_CONTAINER_OF(frame, struct weiri_pool_place, frame) : NULL;
+	return mark != NULL ? WEIRI_CONTAINER_OF(mark, struct weiri_pool_place, mark) : NULL;
 }
 
 /* xorshift32 (Marsaglia 2003). */

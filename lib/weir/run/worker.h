@@ -11,7 +11,7 @@
 
 #include "base/compiler.h"
 #include "run/deque.h"
-#include "run/frame.h"
+#include "run/mark.h"
 #include "run/inbox.h"
 #include "sync/eventcount.h"
 
@@ -42,7 +42,7 @@ struct weir_pool {
  * record is on the stack of the thread.
  */
 struct weiri_pool_place {
-	struct weiri_frame frame; /* of the pool */
+	struct weiri_mark mark; /* of the pool */
 	struct weiri_worker *worker;
 };
 
