@@ -18,12 +18,13 @@ enum { WORDS = 8, ITEM = WORDS * sizeof(uint64_t) };
 
 static weir_shm_ring *make(int file, size_t capacity, size_t item_size, uint32_t processes, uint32_t frames)
 {
-	struct weir_shm_ring_options options = {
-		WEIR_SHM_RING_OPTIONS_INIT, .processes = processes, .frames_per_process = frames};
+	struct weir_shm_ring_options options = {WEIR_SHM_RING_OPTIONS_INIT, .processes = processes,
+	                                        .frames_per_process = frames};
 	weir_shm_ring *ring = NULL;
 	weir_error error = {.message = ""};
 
-	cr_assert_eq(weir_shm_ring_create(file, capacity, item_size, &options, &ring, &error), WEIR_OK, "%s", error.message);
+	cr_assert_eq(weir_shm_ring_create(file, capacity, item_size, &options, &ring, &error), WEIR_OK, "%s",
+	             error.message);
 	return ring;
 }
 
@@ -556,7 +557,8 @@ Test(shm_ring, a_wait_ends_by_deadline_token_or_close)
 	for (int i = 0; i < 50; i++) {
 		cr_assert_eq(weir_cancel_create(NULL, &token, NULL), WEIR_OK);
 		cr_assert_eq(pthread_create(&thread, NULL, fire, token), 0);
-		cr_assert_eq(weir_shm_ring_take(ring, &frame, weir_deadline_in(shm_patience_ns), token, &error), WEIR_CANCELLED);
+		cr_assert_eq(weir_shm_ring_take(ring, &frame, weir_deadline_in(shm_patience_ns), token, &error),
+		             WEIR_CANCELLED);
 		cr_assert_eq(weir_shm_ring_take(ring, &frame, WEIR_NO_DEADLINE, token, &error), WEIR_CANCELLED);
 		cr_assert_eq(pthread_join(thread, NULL), 0);
 		weir_cancel_release(token);

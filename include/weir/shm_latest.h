@@ -98,8 +98,8 @@ WEIR_API enum weir_status weir_shm_latest_destroy(weir_shm_latest *latest, weir_
  * the child of a fork.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_shm_latest_write(weir_shm_latest *latest, const void *data, size_t size,
-                                                uint64_t *version, weir_error *error);
+WEIR_API enum weir_status weir_shm_latest_write(weir_shm_latest *latest, const void *data,
+                                                size_t size, uint64_t *version, weir_error *error);
 
 /*
  * Copies the newest value into buffer, whose `room` must be at least the value size, if its version
@@ -111,17 +111,19 @@ WEIR_API enum weir_status weir_shm_latest_write(weir_shm_latest *latest, const v
  * WEIR_DATA_LOSS if the shared memory is damaged. On an error the buffer is untouched.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_shm_latest_try_read(weir_shm_latest *latest, uint64_t newer_than, void *buffer,
-                                                   size_t room, size_t *size, uint64_t *version);
+WEIR_API enum weir_status weir_shm_latest_try_read(weir_shm_latest *latest, uint64_t newer_than,
+                                                   void *buffer, size_t room, size_t *size,
+                                                   uint64_t *version);
 /*
  * The same; waits for a newer version. Errors also: WEIR_DEADLINE_EXCEEDED, WEIR_CANCELLED if the
  * token fired (cancel may be NULL), WEIR_RESOURCE_EXHAUSTED if there is no memory to wait with a
  * token. A sleeper looks again every 100 ms, because a writer that should wake it may have died.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_shm_latest_read(weir_shm_latest *latest, uint64_t newer_than, void *buffer,
-                                               size_t room, size_t *size, uint64_t *version,
-                                               uint64_t deadline_ns, weir_cancel *cancel, weir_error *error);
+WEIR_API enum weir_status weir_shm_latest_read(weir_shm_latest *latest, uint64_t newer_than,
+                                               void *buffer, size_t room, size_t *size,
+                                               uint64_t *version, uint64_t deadline_ns,
+                                               weir_cancel *cancel, weir_error *error);
 
 /* The number of the newest version; 0: none, or NULL. @since 0.1 */
 WEIR_API uint64_t weir_shm_latest_version(const weir_shm_latest *latest);

@@ -141,7 +141,8 @@ WEIR_API enum weir_status weir_shm_ring_destroy(weir_shm_ring *ring, weir_error 
  * WEIR_INVALID_ARGUMENT (NULL). WEIR_FAILED_PRECONDITION in the child of a fork.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_shm_ring_try_reserve(weir_shm_ring *ring, struct weir_shm_frame *frame);
+WEIR_API enum weir_status weir_shm_ring_try_reserve(weir_shm_ring *ring,
+                                                    struct weir_shm_frame *frame);
 
 /*
  * Publishes the first `size` bytes of a frame, reserved or taken, as the newest item. On WEIR_OK the
@@ -152,17 +153,17 @@ WEIR_API enum weir_status weir_shm_ring_try_reserve(weir_shm_ring *ring, struct 
  * not lent. WEIR_FAILED_PRECONDITION in the child of a fork. WEIR_DATA_LOSS.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_shm_ring_try_publish(weir_shm_ring *ring, struct weir_shm_frame *frame,
-                                                    size_t size);
+WEIR_API enum weir_status weir_shm_ring_try_publish(weir_shm_ring *ring,
+                                                    struct weir_shm_frame *frame, size_t size);
 /*
  * The same; waits for room. Errors also: WEIR_DEADLINE_EXCEEDED, WEIR_CANCELLED if the token fired
  * (cancel may be NULL), WEIR_RESOURCE_EXHAUSTED if there is no memory to wait with a token. A sleeper
  * looks again every 100 ms, because a process that should wake it may have died.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_shm_ring_publish(weir_shm_ring *ring, struct weir_shm_frame *frame, size_t size,
-                                                uint64_t deadline_ns, weir_cancel *cancel,
-                                                weir_error *error);
+WEIR_API enum weir_status weir_shm_ring_publish(weir_shm_ring *ring, struct weir_shm_frame *frame,
+                                                size_t size, uint64_t deadline_ns,
+                                                weir_cancel *cancel, weir_error *error);
 
 /*
  * Takes the oldest item. The caller reads it in frame->data and releases the frame.
@@ -175,7 +176,8 @@ WEIR_API enum weir_status weir_shm_ring_publish(weir_shm_ring *ring, struct weir
 WEIR_API enum weir_status weir_shm_ring_try_take(weir_shm_ring *ring, struct weir_shm_frame *frame);
 /* The same; waits for an item. Errors also as for weir_shm_ring_publish(). @since 0.1 */
 WEIR_API enum weir_status weir_shm_ring_take(weir_shm_ring *ring, struct weir_shm_frame *frame,
-                                             uint64_t deadline_ns, weir_cancel *cancel, weir_error *error);
+                                             uint64_t deadline_ns, weir_cancel *cancel,
+                                             weir_error *error);
 
 /*
  * Gives back a frame that was taken, or reserved and not published. Errors: WEIR_INVALID_ARGUMENT
@@ -190,15 +192,16 @@ WEIR_API enum weir_status weir_shm_ring_release(weir_shm_ring *ring, struct weir
  * On an error the buffer is untouched.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_shm_ring_try_enqueue(weir_shm_ring *ring, const void *data, size_t size);
+WEIR_API enum weir_status weir_shm_ring_try_enqueue(weir_shm_ring *ring, const void *data,
+                                                    size_t size);
 WEIR_API enum weir_status weir_shm_ring_try_dequeue(weir_shm_ring *ring, void *buffer, size_t room,
                                                     size_t *size);
 WEIR_API enum weir_status weir_shm_ring_enqueue(weir_shm_ring *ring, const void *data, size_t size,
                                                 uint64_t deadline_ns, weir_cancel *cancel,
                                                 weir_error *error);
-WEIR_API enum weir_status weir_shm_ring_dequeue(weir_shm_ring *ring, void *buffer, size_t room, size_t *size,
-                                                uint64_t deadline_ns, weir_cancel *cancel,
-                                                weir_error *error);
+WEIR_API enum weir_status weir_shm_ring_dequeue(weir_shm_ring *ring, void *buffer, size_t room,
+                                                size_t *size, uint64_t deadline_ns,
+                                                weir_cancel *cancel, weir_error *error);
 
 /*
  * Gives back the seats, with the frames, of processes that are gone; *seats (may be NULL) is their
@@ -231,15 +234,15 @@ enum weir_shm_ring_side { WEIR_SHM_RING_ITEMS = 0, WEIR_SHM_RING_ROOM = 1 };
  * SCM_RIGHTS), as the bell of one side. weir_shm_ring_set_bell() makes this process's publishes
  * (ITEMS) or takes (ROOM) write to it when a poller has asked; -1 ends that. The eventfd stays the
  * caller's. weir_shm_ring_ask_bell() asks for one write, by the next change of any process that has a
- * bell for this side. A poller asks, then tries once more, and polls if that returned
- * WEIR_WOULD_BLOCK. It polls for at most 100 ms or so, because a process can die between its change
- * and the write.
+ * bell for this side. A poller asks, then tries once more, and polls if there was still nothing. It
+ * polls for at most 100 ms or so, because a process can die between its change and the write.
  *
  * Errors: WEIR_INVALID_ARGUMENT (NULL, or the side is unknown). WEIR_FAILED_PRECONDITION in the child
  * of a fork.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_shm_ring_set_bell(weir_shm_ring *ring, enum weir_shm_ring_side side, int fd);
+WEIR_API enum weir_status weir_shm_ring_set_bell(weir_shm_ring *ring, enum weir_shm_ring_side side,
+                                                 int fd);
 WEIR_API enum weir_status weir_shm_ring_ask_bell(weir_shm_ring *ring, enum weir_shm_ring_side side);
 
 WEIR_END_DECLS

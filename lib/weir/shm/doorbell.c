@@ -113,8 +113,7 @@ static enum weir_status sleep_until(struct weiri_bell *bell, const struct weiri_
 	}
 }
 
-static enum weir_status sleep_with_token(struct weiri_bell *bell, const struct weiri_bell_wait *wait,
-                                         weir_error *error)
+static enum weir_status sleep_with_token(struct weiri_bell *bell, const struct weiri_bell_wait *wait, weir_error *error)
 {
 	weir_cancel_hook *hook = NULL;
 	enum weir_status status;

@@ -31,9 +31,9 @@ enum { WEIRI_BELL_LOOK_NS = 100000000 };
 
 /* A process's own view of a bell. */
 struct weiri_bell {
-	_Atomic(uint32_t) *word;    /* in shared memory */
-	_Atomic(int) eventfd;       /* the caller's, written by this process's rings; -1: none */
-	_Atomic(uint32_t) tokens;   /* hooks that may still use this bell */
+	_Atomic(uint32_t) *word;  /* in shared memory */
+	_Atomic(int) eventfd;     /* the caller's, written by this process's rings; -1: none */
+	_Atomic(uint32_t) tokens; /* hooks that may still use this bell */
 };
 
 WEIRI_COLD void weiri_bell_ring_slowly(struct weiri_bell *bell, uint32_t seen);

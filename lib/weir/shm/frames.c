@@ -150,6 +150,7 @@ static WEIRI_ALWAYS_INLINE bool exchange(weir_ring *ring, size_t index, const st
 	/* [H1 acquire] pairs with the store below: a token of a later exchange shows that exchange. */
 	uint64_t token = weiri_load_acquire(&frame->token);
 
+	WEIR_ASSERT1(X4, got < frames->count && own->frame < frames->count && index <= ring->shape.mask);
 	/* [relaxed] after the acquire: if the word is the same, the token was the frame's in this slot. */
 	if (WEIRI_UNLIKELY(weiri_load_relaxed(word_at(ring, index)) != word))
 		return false;
@@ -426,8 +427,8 @@ void weiri_frames_fill(const struct weiri_frames_geometry *geometry, const struc
 	for (uint32_t i = 0; i < geometry->capacity; i++)
 		weiri_store_relaxed(&slots[i], i);
 	for (uint32_t k = 0; k < geometry->seats * geometry->hands; k++) {
-		struct weiri_frame *frame = (struct weiri_frame *)(void *)(memory + layout->frames +
-		                                                           (geometry->capacity + k) * layout->stride);
+		struct weiri_frame *frame =
+			(struct weiri_frame *)(void *)(memory + layout->frames + (geometry->capacity + k) * layout->stride);
 
 		weiri_store_relaxed(&hands[k].kept, UINT64_C(1) << bits | (geometry->capacity + k));
 		weiri_store_relaxed(&frame->token, token_of(1, k));

@@ -17,11 +17,11 @@
 
 enum {
 	WEIRI_FRAMES_MAX_SEATS = 64,
-	WEIRI_FRAMES_MAX_HANDS = 64,            /* of a seat */
-	WEIRI_FRAMES_HAND_BITS = 12,            /* number a hand: 64 * 64 */
-	WEIRI_FRAMES_MAX_CAPACITY = 1 << 19,    /* so that cells have at most 20 bits */
-	WEIRI_FRAMES_MAX_ITEM = 1 << 20,        /* bytes */
-	WEIRI_FRAMES_MIN_ITEM = 8               /* bytes */
+	WEIRI_FRAMES_MAX_HANDS = 64,         /* of a seat */
+	WEIRI_FRAMES_HAND_BITS = 12,         /* number a hand: 64 * 64 */
+	WEIRI_FRAMES_MAX_CAPACITY = 1 << 19, /* so that cells have at most 20 bits */
+	WEIRI_FRAMES_MAX_ITEM = 1 << 20,     /* bytes */
+	WEIRI_FRAMES_MIN_ITEM = 8            /* bytes */
 };
 
 /* What the creator chose. A process keeps a copy of its own, and never reads it again from shared memory. */
@@ -67,8 +67,8 @@ struct weiri_frames {
 	weir_ring *ring; /* its hints are the beginning of the shared memory */
 	char *shared;
 	struct weiri_hand *hands;
-	uint32_t count;      /* frames */
-	uint32_t first_hand; /* of this process's seat */
+	uint32_t count;                             /* frames */
+	uint32_t first_hand;                        /* of this process's seat */
 	WEIRI_ALIGNED_APART _Atomic(uint64_t) idle; /* bit i: own hand i is not in use */
 	struct weiri_own_hand own[WEIRI_FRAMES_MAX_HANDS];
 };

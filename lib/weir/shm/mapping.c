@@ -155,7 +155,8 @@ static enum weir_status judge(const char *what, const struct stored *stored, enu
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: the file holds another kind of object", what);
 	if (stored->head.namespace != weiri_seats_namespace())
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
-		                  "%s: the creator lives in another pid namespace, so it cannot be seen whether it is gone", what);
+		                  "%s: the creator lives in another pid namespace, so it cannot be seen whether it is gone",
+		                  what);
 	return WEIR_OK;
 }
 
@@ -173,8 +174,8 @@ static enum weir_status read_head(const char *what, int file, enum weiri_mapping
 	if (weiri_pread(file, stored, sizeof(*stored), 0) != (ssize_t)sizeof(*stored))
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "%s: the file has no head of Weir, or not yet", what);
 	status = judge(what, stored, kind, error);
-	if (status == WEIR_OK && (about.st_size < WEIRI_MAPPING_HEAD ||
-	                          (uint64_t)about.st_size - WEIRI_MAPPING_HEAD < stored->head.size))
+	if (status == WEIR_OK &&
+	    (about.st_size < WEIRI_MAPPING_HEAD || (uint64_t)about.st_size - WEIRI_MAPPING_HEAD < stored->head.size))
 		return weiri_fail(error, WEIR_DATA_LOSS, "%s: the file has %lld bytes, and must have %llu more than %d", what,
 		                  (long long)about.st_size, (unsigned long long)stored->head.size, WEIRI_MAPPING_HEAD);
 	return status;

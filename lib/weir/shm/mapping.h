@@ -29,13 +29,13 @@ enum weiri_mapping_kind { WEIRI_MAPPING_RING = 1, WEIRI_MAPPING_LATEST = 2 };
 struct weiri_mapping_head {
 	uint32_t kind, version;
 	uint32_t capacity, item_size, seats, hands;
-	uint64_t size;       /* of the shared memory behind the head */
-	uint64_t namespace;  /* of pids: processes must know each other by the same pids */
+	uint64_t size;      /* of the shared memory behind the head */
+	uint64_t namespace; /* of pids: processes must know each other by the same pids */
 };
 
 struct weiri_mapping {
-	char *base;      /* private memory */
-	char *shared;    /* base + private_size */
+	char *base;                /* private memory */
+	char *shared;              /* base + private_size */
 	size_t private_size, size; /* size: of all */
 };
 

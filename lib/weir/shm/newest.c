@@ -51,6 +51,7 @@
  */
 #include "shm/newest.h"
 
+#include "base/assert.h"
 #include "shm/step.h"
 
 enum { NONE = 0, ANNOUNCED = 1, FIRST_BUFFER = 2 };
@@ -67,6 +68,7 @@ static uint64_t version_of(const struct weiri_newest *newest, uint64_t published
 
 static struct weiri_buffer *buffer_at(const struct weiri_newest *newest, uint32_t number)
 {
+	WEIR_ASSERT1(N3, number < newest->count);
 	return (struct weiri_buffer *)(void *)(newest->shared + newest->layout.buffers + number * newest->layout.stride);
 }
 
@@ -166,6 +168,7 @@ struct weiri_buffer *weiri_newest_prepare(struct weiri_newest *newest, uint32_t 
 		taken[current] = true;
 	while (chosen + 1 < newest->count && taken[chosen])
 		chosen++;
+	WEIR_ASSERT1(N1, !taken[chosen]);
 	*number = chosen;
 	return buffer_at(newest, chosen);
 }

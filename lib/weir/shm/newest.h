@@ -57,7 +57,7 @@ struct weiri_newest {
 	uint32_t count; /* buffers */
 	unsigned bits;  /* low bits of `published` that number a buffer */
 	uint32_t seat;
-	uint64_t role; /* the word by which this handle is the writer; 0: it is not */
+	uint64_t role;                              /* the word by which this handle is the writer; 0: it is not */
 	WEIRI_ALIGNED_APART _Atomic(uint64_t) idle; /* bit i: own claim i is not in use */
 };
 

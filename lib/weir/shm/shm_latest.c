@@ -56,9 +56,10 @@ static enum weir_status read_options(size_t value_size, const struct weir_shm_la
 	if (status != WEIR_OK)
 		return status;
 	if (given.processes > WEIR_SHM_LATEST_MAX_PROCESSES || given.reads_per_process > WEIR_SHM_LATEST_MAX_READS)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: %u processes with %u reads each, must be at most %d with %d",
-		                  what, (unsigned)given.processes, (unsigned)given.reads_per_process,
-		                  WEIR_SHM_LATEST_MAX_PROCESSES, WEIR_SHM_LATEST_MAX_READS);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+		                  "%s: %u processes with %u reads each, must be at most %d with %d", what,
+		                  (unsigned)given.processes, (unsigned)given.reads_per_process, WEIR_SHM_LATEST_MAX_PROCESSES,
+		                  WEIR_SHM_LATEST_MAX_READS);
 	*head = (struct weiri_mapping_head){
 		.kind = WEIRI_MAPPING_LATEST,
 		.version = WEIRI_MAPPING_VERSION,
@@ -205,10 +206,12 @@ enum weir_status weir_shm_latest_destroy(weir_shm_latest *latest, weir_error *er
 	if (latest == NULL)
 		return WEIR_OK;
 	if (is_forked(latest))
-		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "%s: the handle belongs to the parent of this process", what);
+		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "%s: the handle belongs to the parent of this process",
+		                  what);
 	/* [acquire] pairs with the hook's last access (doorbell.c). */
 	if (weiri_load_acquire(&latest->bell.tokens) != 0)
-		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "%s: a token that is being fired still wakes a waiter", what);
+		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "%s: a token that is being fired still wakes a waiter",
+		                  what);
 	all = UINT64_MAX >> (64 - latest->newest.geometry.claims);
 	/* [acquire] pairs with the end of the last reads. */
 	if (!weiri_try_token_take(&latest->writing))
@@ -276,7 +279,8 @@ enum weir_status weir_shm_latest_write(weir_shm_latest *latest, const void *data
 	if (latest == NULL || data == NULL || size == 0)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: an argument is NULL, or size is 0", what);
 	if (is_forked(latest))
-		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "%s: the handle belongs to the parent of this process", what);
+		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "%s: the handle belongs to the parent of this process",
+		                  what);
 	if (size > latest->newest.geometry.value_size)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: size is %zu, must be at most %u", what, size,
 		                  (unsigned)latest->newest.geometry.value_size);

@@ -65,9 +65,10 @@ static enum weir_status read_options(size_t capacity, size_t item_size, const st
 	if (status != WEIR_OK)
 		return status;
 	if (given.processes > WEIR_SHM_RING_MAX_PROCESSES || given.frames_per_process > WEIR_SHM_RING_MAX_FRAMES)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: %u processes with %u frames each, must be at most %d with %d",
-		                  what, (unsigned)given.processes, (unsigned)given.frames_per_process,
-		                  WEIR_SHM_RING_MAX_PROCESSES, WEIR_SHM_RING_MAX_FRAMES);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+		                  "%s: %u processes with %u frames each, must be at most %d with %d", what,
+		                  (unsigned)given.processes, (unsigned)given.frames_per_process, WEIR_SHM_RING_MAX_PROCESSES,
+		                  WEIR_SHM_RING_MAX_FRAMES);
 	*head = (struct weiri_mapping_head){
 		.kind = WEIRI_MAPPING_RING,
 		.version = WEIRI_MAPPING_VERSION,
@@ -231,10 +232,12 @@ enum weir_status weir_shm_ring_destroy(weir_shm_ring *ring, weir_error *error)
 	if (ring == NULL)
 		return WEIR_OK;
 	if (is_forked(ring))
-		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "%s: the handle belongs to the parent of this process", what);
+		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "%s: the handle belongs to the parent of this process",
+		                  what);
 	/* [acquire] pairs with the hook's last access (doorbell.c). */
 	if (weiri_load_acquire(&ring->bells[0].tokens) != 0 || weiri_load_acquire(&ring->bells[1].tokens) != 0)
-		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "%s: a token that is being fired still wakes a waiter", what);
+		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "%s: a token that is being fired still wakes a waiter",
+		                  what);
 	all = UINT64_MAX >> (WEIRI_FRAMES_MAX_HANDS - ring->frames.geometry.hands);
 	/* [H2 acquire] what the last user of each frame did. */
 	if (!weiri_cas_acquire(&ring->frames.idle, &all, UINT64_C(0)))
@@ -428,7 +431,8 @@ static enum weir_status explain(enum weir_status status, weir_error *error)
 	case WEIR_CANCELLED: return weiri_fail(error, status, "%s: the ring is closed", what);
 	case WEIR_OUT_OF_RANGE: return weiri_fail(error, status, "%s: the ring is closed and drained", what);
 	case WEIR_RESOURCE_EXHAUSTED: return weiri_fail(error, status, "%s: all frames of this process are in use", what);
-	case WEIR_INVALID_ARGUMENT: return weiri_fail(error, status, "%s: an argument is NULL, too large or not lent", what);
+	case WEIR_INVALID_ARGUMENT:
+		return weiri_fail(error, status, "%s: an argument is NULL, too large or not lent", what);
 	case WEIR_FAILED_PRECONDITION:
 		return weiri_fail(error, status, "%s: the handle belongs to the parent of this process", what);
 	case WEIR_DATA_LOSS: return weiri_fail(error, status, "%s: the shared memory is damaged", what);
