@@ -716,15 +716,18 @@ Test(shm_ring, killed_at_each_instruction_of_a_dequeue_and_overtaken)
 static int die_in_a_recovery(void *context)
 {
 	const struct death *death = context;
+	struct weiri_frames *frames;
+	const weiri_seat *seats;
 	weir_shm_ring *ring;
 
 	CHILD_CHECK(weir_shm_ring_attach(death->file, &ring, NULL) == WEIR_OK);
-	CHILD_CHECK(weiri_frames_sit((struct weiri_frames *)(void *)ring, 1));
+	frames = (struct weiri_frames *)(void *)ring;
+	seats = (const weiri_seat *)(const void *)(frames->shared + frames->layout.seats);
 	CHILD_CHECK(shm_begin_steps() == 0);
 	{
 		uint32_t interrupted = 0;
 
-		(void)weiri_frames_recover((struct weiri_frames *)(void *)ring, 0, &interrupted);
+		(void)weiri_frames_recover(frames, 0, weiri_seats_owner(&seats[0]), &interrupted);
 	}
 	(void)shm_end_steps();
 	return 0;

@@ -44,10 +44,12 @@
  * Recovery of a hand. If the CAS happened: x.token by CAS from wants to {r + 1, h}, then kept by CAS
  *   to {r + 1, x}. If not: kept by CAS to {r + 1, f}, then f.token by CAS from {r, h} to {r + 1, h}.
  *   If no exchange is under way: f.token by CAS from {r - 1, h} to {r, h}, for a recovery that died
- *   between those two. All reads count only if kept is the same after them, so a recovery that
- *   stalls, and goes on when another process has the seat, has read records of the dead owner, or
- *   fails here. Every CAS expects a value that never repeats. So recovery can die at any step, run
- *   twice and beside others. Only after it is the seat given to another process.
+ *   between those two. Reads count only if kept is the same after them, and then the seat is still the
+ *   dead process's. Otherwise a recovery that stalls, and goes on when another has finished and the
+ *   next process has the seat, would take that process's records for those of the dead one; or it
+ *   would take a token that another recovery has written for the proof that the CAS happened. Every
+ *   CAS expects a value that never repeats, so it fails if it comes late. So recovery can die at any
+ *   step, run twice and beside others. Only after it is the seat given to another process.
  *
  * Invariants
  *   X1  each frame is named by exactly one slot, or is the frame of exactly one hand
@@ -82,7 +84,7 @@
 #include "shm/step.h"
 
 #if defined(WEIRI_UNDER_MODEL)
-void (*weiri_shm_before_step)(void);
+WEIRI_TLS void (*weiri_shm_before_step)(void);
 #endif
 
 /* TOMB in a word: its top bit, which no state reaches. */
@@ -268,7 +270,7 @@ size_t weiri_frames_size_approx(const struct weiri_frames *frames)
 
 /* -- recovery ---------------------------------------------------------------------------------- */
 
-/* What the records of a dead hand say; `damaged` if they cannot be a hand's. */
+/* What the records of a dead hand say. */
 struct records {
 	uint64_t kept, at, from, wants;
 };
@@ -322,41 +324,85 @@ static void change(_Atomic(uint64_t) *word, uint64_t from, uint64_t to)
 	(void)weiri_cas_acq_rel(word, &from, to);
 }
 
-/* Returns false if the records are damaged. Counts in *interrupted a hand that died in an exchange. */
-static bool recover_hand(struct weiri_frames *frames, uint32_t number, uint32_t *interrupted)
-{
-	const weir_ring *ring = frames->ring;
-	struct weiri_hand *hand = &frames->hands[number];
-	const struct records found = read_records(hand);
-	uint64_t round = round_of(ring, found.kept);
-	uint32_t kept = lower_of(ring, found.kept), wanted = lower_of(ring, found.from);
-	bool under_way = found.at != 0 && round_of(ring, found.at) == round, happened;
+/* A hand of the seat to recover, and what is known of it. */
+struct patient {
+	struct weiri_frames *frames;
+	uint32_t hand, seat;
+	uint64_t identity;
+};
 
-	if (kept >= frames->count || (under_way && wanted >= frames->count)) /* [X4] */
-		return false;
-	happened = under_way && has_happened(frames, &found, number);
-	/* [H3 acquire] changed: another recovery was faster, and what was read may be newer. */
-	if (weiri_load_acquire(&hand->kept) != found.kept)
-		return true;
-	if (happened) {
-		change(&weiri_frames_at(frames, wanted)->token, found.wants, token_of(round + 1, number));
-		change(&hand->kept, found.kept, join(ring, round + 1, wanted));
-	} else if (under_way) {
-		change(&hand->kept, found.kept, join(ring, round + 1, kept));
-		change(&weiri_frames_at(frames, kept)->token, token_of(round, number), token_of(round + 1, number));
-	} else {
-		change(&weiri_frames_at(frames, kept)->token, token_of(round - 1, number), token_of(round, number));
-	}
-	*interrupted += under_way;
-	return true;
+/* Whether what was read belongs together, and to the dead process. */
+enum reading { WHOLE, CHANGED, OVER };
+
+static enum reading judge_reading(const struct patient *patient, uint64_t kept)
+{
+	const struct weiri_frames *frames = patient->frames;
+	const weiri_seat *seats = (const weiri_seat *)(const void *)(frames->shared + frames->layout.seats);
+
+	/* [H3 acquire] changed: another recovery has gone on, and a token that was read may be its. */
+	if (weiri_load_acquire(&frames->hands[patient->hand].kept) != kept)
+		return weiri_seats_owner(&seats[patient->seat]) == patient->identity ? CHANGED : OVER;
+	/* [Q1 acquire] after all reads: if the next process wrote what was read, it has the seat here. */
+	return weiri_seats_owner(&seats[patient->seat]) == patient->identity ? WHOLE : OVER;
 }
 
-bool weiri_frames_recover(struct weiri_frames *frames, uint32_t seat, uint32_t *interrupted)
+/* Writes what is known: the hand has this frame, and no exchange is under way. */
+static void settle(const struct patient *patient, const struct records *found, bool under_way, bool happened)
+{
+	struct weiri_frames *frames = patient->frames;
+	const weir_ring *ring = frames->ring;
+	struct weiri_hand *hand = &frames->hands[patient->hand];
+	uint64_t round = round_of(ring, found->kept);
+	uint32_t kept = lower_of(ring, found->kept), wanted = lower_of(ring, found->from);
+	_Atomic(uint64_t) *token = &weiri_frames_at(frames, happened ? wanted : kept)->token;
+
+	if (happened) {
+		change(token, found->wants, token_of(round + 1, patient->hand));
+		change(&hand->kept, found->kept, join(ring, round + 1, wanted));
+	} else if (under_way) {
+		change(&hand->kept, found->kept, join(ring, round + 1, kept));
+		change(token, token_of(round, patient->hand), token_of(round + 1, patient->hand));
+	} else {
+		change(token, token_of(round - 1, patient->hand), token_of(round, patient->hand));
+	}
+}
+
+/* Returns false if the records are damaged. Counts in *interrupted a hand that died in an exchange. */
+static bool recover_hand(const struct patient *patient, uint32_t *interrupted)
+{
+	enum { MOST = 4 }; /* only one of all recoveries of a dead hand changes `kept` */
+	struct weiri_frames *frames = patient->frames;
+	const weir_ring *ring = frames->ring;
+
+	for (int i = 0; i < MOST; i++) {
+		const struct records found = read_records(&frames->hands[patient->hand]);
+		bool under_way = found.at != 0 && round_of(ring, found.at) == round_of(ring, found.kept), happened;
+		enum reading reading;
+
+		if (lower_of(ring, found.kept) >= frames->count ||
+		    (under_way && lower_of(ring, found.from) >= frames->count)) /* [X4] */
+			return judge_reading(patient, found.kept) == OVER;
+		happened = under_way && has_happened(frames, &found, patient->hand);
+		reading = judge_reading(patient, found.kept);
+		if (reading == WHOLE)
+			settle(patient, &found, under_way, happened);
+		if (reading == WHOLE)
+			*interrupted += under_way;
+		if (reading != CHANGED)
+			return true;
+	}
+	return false;
+}
+
+bool weiri_frames_recover(struct weiri_frames *frames, uint32_t seat, uint64_t identity, uint32_t *interrupted)
 {
 	bool whole = true;
 
-	for (uint32_t i = 0; i < frames->geometry.hands; i++)
-		whole &= recover_hand(frames, seat * frames->geometry.hands + i, interrupted);
+	for (uint32_t i = 0; i < frames->geometry.hands; i++) {
+		const struct patient patient = {frames, seat * frames->geometry.hands + i, seat, identity};
+
+		whole &= recover_hand(&patient, interrupted);
+	}
 	return whole;
 }
 

@@ -14,6 +14,7 @@
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "ring/layout.h"
+#include "shm/seats.h"
 
 enum {
 	WEIRI_FRAMES_MAX_SEATS = 64,
@@ -139,9 +140,10 @@ size_t weiri_frames_size_approx(const struct weiri_frames *frames);
 
 /*
  * Finds out which frames the hands of a seat have, whose process is gone and executes no
- * instruction any more. Afterwards the seat can be given to another process. Returns false if the
- * shared memory is damaged. *interrupted counts hands that died inside an exchange.
+ * instruction any more; `identity` is the word of the seat. Afterwards the seat can be given to another
+ * process. Changes nothing if that has happened already. Returns false if the shared memory is
+ * damaged. *interrupted counts hands that died inside an exchange.
  */
-bool weiri_frames_recover(struct weiri_frames *frames, uint32_t seat, uint32_t *interrupted);
+bool weiri_frames_recover(struct weiri_frames *frames, uint32_t seat, uint64_t identity, uint32_t *interrupted);
 
 #endif

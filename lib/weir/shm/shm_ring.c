@@ -116,7 +116,7 @@ static bool recover(weir_shm_ring *ring, size_t *freed)
 
 		if (owner == 0 || owner == ring->identity || !weiri_seats_is_gone(owner))
 			continue;
-		if (!weiri_frames_recover(&ring->frames, i, &interrupted)) {
+		if (!weiri_frames_recover(&ring->frames, i, owner, &interrupted)) {
 			whole = false;
 		} else if (weiri_seats_leave(&ring->seats[i], owner)) {
 			++*freed;

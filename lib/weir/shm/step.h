@@ -6,11 +6,13 @@
 
 /*
  * Stands before each access to shared memory that other processes can notice, so that a scope can
- * end a process there.
+ * end a process there. The function is that of the thread which stands for the process.
  */
 #if defined(WEIRI_UNDER_MODEL)
-extern void (*weiri_shm_before_step)(void);
-#define WEIRI_SHM_STEP() (weiri_shm_before_step != (void *)0 ? weiri_shm_before_step() : (void)0)
+#include "base/compiler.h"
+
+extern WEIRI_TLS void (*weiri_shm_before_step)(void);
+#define WEIRI_SHM_STEP() (weiri_shm_before_step != (void (*)(void))0 ? weiri_shm_before_step() : (void)0)
 #else
 #define WEIRI_SHM_STEP() ((void)0)
 #endif
