@@ -55,8 +55,8 @@ WEIR_BEGIN_DECLS
 
 typedef struct weir_shm_latest weir_shm_latest;
 
-enum {
-	WEIR_SHM_LATEST_MAX_VALUE = 1 << 30, /* bytes */
+enum weir_shm_latest_limits {
+	WEIR_SHM_LATEST_MAX_VALUE = 1073741824, /* bytes; 2^30 */
 	WEIR_SHM_LATEST_MAX_PROCESSES = 64,
 	WEIR_SHM_LATEST_MAX_READS = 16 /* of a process */
 };

@@ -71,10 +71,10 @@ WEIR_BEGIN_DECLS
 
 typedef struct weir_shm_ring weir_shm_ring;
 
-enum {
-	WEIR_SHM_RING_MAX_CAPACITY = 1 << 19,
-	WEIR_SHM_RING_MIN_ITEM = 8,       /* bytes */
-	WEIR_SHM_RING_MAX_ITEM = 1 << 20, /* bytes */
+enum weir_shm_ring_limits {
+	WEIR_SHM_RING_MAX_CAPACITY = 524288, /* 2^19 */
+	WEIR_SHM_RING_MIN_ITEM = 8,          /* bytes */
+	WEIR_SHM_RING_MAX_ITEM = 1048576,    /* bytes; 2^20 */
 	WEIR_SHM_RING_MAX_PROCESSES = 64,
 	WEIR_SHM_RING_MAX_FRAMES = 64 /* of a process */
 };
