@@ -159,7 +159,7 @@ static void snapshot_both(void)
 	LETTER('p', "assign a pointer, and collect", write_pointer(me)) \
 	LETTER('m', "commit both, expecting the first versions", commit_both(me)) \
 	LETTER('s', "take a snapshot of both", snapshot_both()) \
-	LETTER('c', "collect", (void)weir_reclaim_flush(0))
+	LETTER('f', "free what was retired", (void)weir_reclaim_flush(0))
 
 static void call(size_t me, char what)
 {
@@ -190,16 +190,16 @@ static const struct row {
 	const char *calls[THREADS];
 	uint64_t keeps;
 } rows[] = {
-	{"value_copy_beside_write_and_collection", {"r", "wc"}, 0},
-	{"value_handle_beside_write_and_collection", {"h", "wc"}, 0},
+	{"value_copy_beside_write_and_collection", {"r", "wf"}, 0},
+	{"value_handle_beside_write_and_collection", {"h", "wf"}, 0},
 	{"value_pointer_beside_write", {"o", "p"}, 0},
 	{"value_2_updates", {"u", "u"}, 0},
 	{"value_mixed_commit_beside_snapshot", {"m", "s"}, 0},
 	{"value_mixed_commit_beside_write_of_bytes", {"m", "w"}, 0},
 	{"value_mixed_commit_beside_write_of_pointer", {"m", "p"}, 0},
 	{"value_2_mixed_commits", {"m", "m"}, 0},
-	{"value_kept_blocks_beside_the_end_of_a_thread", {"wcw", "wcw"}, 1024},
-	{"value_kept_blocks_beside_copy", {"rr", "wcw"}, 1024},
+	{"value_kept_blocks_beside_the_end_of_a_thread", {"wfw", "wfw"}, 1024},
+	{"value_kept_blocks_beside_copy", {"rr", "wfw"}, 1024},
 };
 
 static struct scope_plan prepare(size_t index)
