@@ -62,6 +62,7 @@
 #include "base/pin.h"
 #include "base/thread.h"
 #include "reclaim/collect.h"
+#include "reclaim/magazine.h"
 
 WEIRI_TLS struct weiri_record *weiri_record_mine;
 _Atomic(struct weiri_record *) weiri_records;
@@ -98,6 +99,7 @@ static uint64_t next_owner(uint64_t owner)
 static void vacate(struct weiri_record *record)
 {
 	weiri_collect_abandoned(record);
+	weiri_magazine_end(record);
 	/* [relaxed] only the owner changes it. [P2 release] pairs with adopt(). */
 	weiri_store_release(&record->owner, without_thread(weiri_load_relaxed(&record->owner)));
 }
@@ -187,7 +189,9 @@ static bool is_owned(struct weiri_record *record)
 	 * fails, another thread was first.
 	 */
 	if (weiri_cas_acquire(&record->owner, &owner, next_owner(owner))) {
-		*record->own = (struct weiri_own){.places = 0}; /* it may have ended in the middle of a call */
+		record->own->deliveries =
+			(struct weiri_deliveries){.first = NULL}; /* it may have ended in the middle of a call */
+		record->own->tells_of_stalls = false;
 		vacate(record);
 	}
 	return false;
@@ -222,7 +226,7 @@ static void publish(struct weiri_record *record)
 
 	do {
 		record->next = head;
-		record->number = head != NULL ? head->number + 1 : 0;
+		record->own->number = head != NULL ? head->own->number + 1 : 0;
 		/*
 		 * [P1 release] Pairs with every walk of the list. [P1 acquire] If another thread was first:
 		 * for the number of its record.
