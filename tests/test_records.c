@@ -202,9 +202,9 @@ static void *be_alone(void *context)
 	_Atomic(uint32_t) *mine;
 
 	(void)context;
-	if (record == NULL || record->own->number >= sizeof(in_use) / sizeof(in_use[0]))
+	if (record == NULL || record->number >= sizeof(in_use) / sizeof(in_use[0]))
 		return NULL;
-	mine = &in_use[record->own->number];
+	mine = &in_use[record->number];
 	if (weiri_exchange_acq_rel(mine, 1u) != 0)
 		weiri_fetch_add_relaxed(&strangers, 1u);
 	(void)sched_yield();

@@ -4,7 +4,7 @@
  * These are thread-local variables in all but name. The space for real ones comes from a small
  * reserve of the loader, for which all objects in a process compete (base/compiler.h). So these lie
  * in memory of their own, which the thread finds through its record, and gets and passes on with
- * it. No other thread reads or writes them, unless they say so, so they need no atomics. A thread without a record has
+ * it. No other thread reads or writes them, so they need no atomics. A thread without a record has
  * none.
  */
 #ifndef WEIRI_RECLAIM_OWN_H
@@ -38,8 +38,6 @@ struct weiri_drawn {
 struct weiri_own {
 	/* The stack of the record on which its owner pushes now. Atomic for the reason in record.h. */
 	_Atomic(uint32_t) stack;
-	/* The number of records behind this one in the list: constant once listed, and read by others. */
-	uint32_t number;
 	struct weiri_deliveries deliveries;
 	struct weiri_drawn drawn;
 	uint64_t places;      /* the state of the generator of a select (queue/select.c) */

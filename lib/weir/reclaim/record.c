@@ -226,7 +226,7 @@ static void publish(struct weiri_record *record)
 
 	do {
 		record->next = head;
-		record->own->number = head != NULL ? head->own->number + 1 : 0;
+		record->number = head != NULL ? head->number + 1 : 0;
 		/*
 		 * [P1 release] Pairs with every walk of the list. [P1 acquire] If another thread was first:
 		 * for the number of its record.

@@ -54,6 +54,7 @@ struct weiri_record {
 	_Atomic(uint32_t) poke;
 	_Atomic(uint32_t) waits;           /* 1 if memory_waiters (collect.c) counts the owner */
 	_Atomic(uint32_t) snapshots_ahead; /* how many snapshots will advance the clock at once */
+	uint32_t number;                   /* constant once listed: the number of records behind it */
 	_Atomic(uint64_t) magazine_bytes;  /* at least what the lists of the magazine have */
 	/*
 	 * The objects that a collection on this thread holds: `rest` it has not examined yet, `kept` it
