@@ -414,7 +414,7 @@ static void setup_pinned_before(void *context)
 {
 	setup_pinned(context);
 	collect_and_pin();
-	scene.sitting->stack = 0;
+	scene.sitting->own->stack = 0;
 	weiri_retire(scene.sitting, &weiri_exchange_seq_cst(&scene.head, make(SMALL))->retired);
 	weiri_era_begin();
 }
