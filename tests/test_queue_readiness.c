@@ -297,14 +297,35 @@ Test(queue_readiness, there_is_one_for_each_direction)
 	cr_expect_eq(fcntl(writable, F_GETFD), -1);
 }
 
-Test(queue_readiness, nothing_is_listed_before_it_is_asked_for)
+Test(queue_readiness, nothing_follows_the_queue_before_it_is_asked_for)
 {
 	weir_queue *queue = fifo(1);
 
 	put(queue, 1, 1);
-	cr_expect(!weiri_list_occupied(&queue->consumers.list) && !weiri_list_occupied(&queue->producers.list));
+	cr_expect(weiri_waiters_flags(&queue->consumers) == 0 && weiri_waiters_flags(&queue->producers) == 0);
 	(void)readable_fd(queue);
-	cr_expect(weiri_list_occupied(&queue->consumers.list) && weiri_list_occupied(&queue->producers.list));
+	cr_expect_eq(weiri_waiters_flags(&queue->consumers), WEIRI_WAITERS_FOLLOWED);
+	cr_expect_eq(weiri_waiters_flags(&queue->producers), WEIRI_WAITERS_FOLLOWED);
+	destroy(queue);
+}
+
+/* After a time without waiters a look clears the post, and nothing else. */
+Test(queue_readiness, goes_on_after_the_posts_of_waiters_are_cleared)
+{
+	weir_queue *queue = fifo(1);
+	int readable = readable_fd(queue);
+	struct call consumer = {.kind = DEQUEUE, .queue = queue};
+
+	begin_waiting_call(&consumer, 1);
+	put(queue, 7, 1);
+	cr_assert_eq(end_call(&consumer), WEIR_OK);
+	for (int i = 0; i < 1000; i++) {
+		put(queue, 1, 1);
+		cr_assert(is_lit(readable), "item %d", i);
+		take_any(queue);
+		cr_assert(!is_lit(readable), "item %d", i);
+	}
+	cr_expect_eq(weiri_waiters_flags(&queue->consumers), WEIRI_WAITERS_FOLLOWED, "no post stands");
 	destroy(queue);
 }
 
@@ -359,8 +380,7 @@ static enum weir_status create_and_request(const weir_allocator *allocator, void
 
 Test(queue_readiness, survives_every_allocation_failing)
 {
-	cr_assert_eq(fail_each_allocation(create_and_request, NULL), 6,
-	             "three for a queue, one each for a descriptor and two bells");
+	cr_assert_eq(fail_each_allocation(create_and_request, NULL), 4, "three for a queue, one for a descriptor");
 }
 
 /*
@@ -574,32 +594,6 @@ Test(queue_readiness, epoll_of_both_directions_moves_everything)
 {
 	move_through(fifo(1), 1);
 	move_through(shuffle(3, 0), 1);
-}
-
-/*
- * Bells occupy both lists, so a call that moves an item finds the list of the consumers occupied
- * first. A producer that is about to sleep meets the other side's word. If a notifier left that
- * word out, the producer's last look could miss what was moved.
- */
-Test(queue_readiness, a_call_goes_through_the_words_of_both_sides)
-{
-	weir_queue *queue = fifo(1);
-	uint64_t producers, consumers;
-
-	put(queue, 1, 1);
-	(void)readable_fd(queue);
-	for (int i = 0; i < 4; i++) {
-		producers = weiri_load_relaxed(&queue->producers.word);
-		consumers = weiri_load_relaxed(&queue->consumers.word);
-		if (i % 2 == 0)
-			take_any(queue);
-		else
-			put(queue, 1, 1);
-		cr_assert_neq(weiri_load_relaxed(&queue->producers.word), producers, "call %d", i);
-		cr_assert_neq(weiri_load_relaxed(&queue->consumers.word), consumers, "call %d", i);
-	}
-	take_any(queue);
-	destroy(queue);
 }
 
 struct asker {

@@ -40,24 +40,23 @@ bool weiri_eventfd_is_ours(const struct weiri_eventfd *event)
 	return event->forks == weiri_load_relaxed(&forks); /* [relaxed] as above */
 }
 
-void weiri_eventfd_add(struct weiri_eventfd event)
+void weiri_eventfd_add(struct weiri_eventfd event, uint64_t count)
 {
-	const uint64_t one = 1;
 	int saved_errno = errno;
-	long written = weiri_eventfd_is_ours(&event) ? syscall(SYS_write, event.fd, &one, sizeof(one)) : 0;
+	long written = weiri_eventfd_is_ours(&event) ? syscall(SYS_write, event.fd, &count, sizeof(count)) : 0;
 
 	(void)written; /* fails only at 2^64 - 1 */
 	errno = saved_errno;
 }
 
-void weiri_eventfd_take(struct weiri_eventfd event)
+bool weiri_eventfd_take(struct weiri_eventfd event)
 {
 	uint64_t one;
 	int saved_errno = errno;
-	long had = weiri_eventfd_is_ours(&event) ? syscall(SYS_read, event.fd, &one, sizeof(one)) : 0;
+	bool taken = !weiri_eventfd_is_ours(&event) || syscall(SYS_read, event.fd, &one, sizeof(one)) >= 0;
 
-	(void)had; /* fails only if the program has read it, which is not allowed */
 	errno = saved_errno;
+	return taken;
 }
 
 void weiri_eventfd_after_fork(void)
