@@ -167,8 +167,8 @@ void weiri_queue_cause(const weir_queue *queue, char *text, size_t size);
  * Returns status. Fills *error (may be NULL) for an operation that the close ended: an enqueue
  * (WEIR_CANCELLED) or a dequeue (WEIR_OUT_OF_RANGE).
  */
-enum weir_status weiri_queue_fail_closed(const weir_queue *queue, enum weir_status status, size_t count, size_t done,
-                                         weir_error *error);
+WEIRI_SHARED enum weir_status weiri_queue_fail_closed(const weir_queue *queue, enum weir_status status, size_t count,
+                                                      size_t done, weir_error *error);
 /* The same for a call that a token ended, which was fired with `cause`; `verb` names the call. */
 enum weir_status weiri_queue_fail_cancelled(const weir_queue *queue, const char *verb, const weir_error *cause,
                                             weir_error *error);
