@@ -383,7 +383,7 @@ static int check_ready_fds(void)
 		struct weir_model_program program = prepare(&ready_fds[i], "ready_fd", name);
 
 		program.setup = setup_ready_fd, program.thread = thread_ready_fd, program.finish = finish_ready_fd;
-		bad |= check(&program, 20000, 500);
+		bad |= check(&program, 60000, 500);
 	}
 	return bad;
 }

@@ -62,6 +62,12 @@ bool weiri_eventfd_take(struct weiri_eventfd event)
 	return before != 0;
 }
 
+bool weiri_eventfd_is_readable(struct weiri_eventfd event)
+{
+	/* [acq_rel] as in weiri_eventfd_take(). */
+	return weiri_fetch_add_acq_rel(&counts[event.fd], 0u) != 0;
+}
+
 void weiri_eventfd_after_fork(void)
 {
 }

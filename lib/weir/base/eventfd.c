@@ -2,14 +2,16 @@
  * eventfd.c - see eventfd.h. The eventfd is a semaphore, so that a take subtracts one and does not
  * reset the count.
  *
- * read(2), write(2) and close(2) are called by syscall(2), which unlike the functions of these
- * names is not a cancellation point: a cancelled thread must not end here, inside a section.
+ * read(2), write(2), ppoll(2) and close(2) are called by syscall(2), which unlike the functions of
+ * these names is not a cancellation point: a cancelled thread must not end here, inside a section.
  */
 #include "base/eventfd.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/atomic.h"
@@ -57,6 +59,17 @@ bool weiri_eventfd_take(struct weiri_eventfd event)
 
 	errno = saved_errno;
 	return taken;
+}
+
+bool weiri_eventfd_is_readable(struct weiri_eventfd event)
+{
+	const struct timespec now = {0, 0};
+	struct pollfd entry = {event.fd, POLLIN, 0};
+	int saved_errno = errno;
+	bool readable = syscall(SYS_ppoll, &entry, 1, &now, NULL, 0) == 1;
+
+	errno = saved_errno;
+	return readable;
 }
 
 void weiri_eventfd_after_fork(void)

@@ -31,6 +31,8 @@ bool weiri_eventfd_is_ours(const struct weiri_eventfd *event);
  */
 void weiri_eventfd_add(struct weiri_eventfd event, uint64_t count);
 bool weiri_eventfd_take(struct weiri_eventfd event);
+/* Returns true if the count is above 0, by a system call that preserves errno. */
+bool weiri_eventfd_is_readable(struct weiri_eventfd event);
 
 /* Called in the child of a fork, before it has a second thread. */
 void weiri_eventfd_after_fork(void);

@@ -57,7 +57,10 @@ static uint64_t in_state(uint64_t word, uint64_t state)
 	return (word & ~(uint64_t)(STATE | CHECK)) | state;
 }
 
-/* The caller is a taker. Returns true if it has taken one from the count. */
+/*
+ * The caller is a taker. Returns false if the add that it wanted has not been made yet; the thread
+ * that makes it then finds it spare.
+ */
 static bool take(struct weiri_ready_fd *ready_fd)
 {
 	bool taken = weiri_eventfd_take(ready_fd->event);
@@ -67,7 +70,10 @@ static bool take(struct weiri_ready_fd *ready_fd)
 		/* [P1 acquire] see change(). */
 		seen = weiri_load_acquire(&ready_fd->word);
 	} while (!change(ready_fd, &seen, seen - TAKER + (taken ? 0 : SPARE)));
-	return taken;
+	if (taken)
+		return true;
+	weiri_fence_seq_cst(); /* F2 */
+	return weiri_eventfd_is_readable(ready_fd->event);
 }
 
 /*
@@ -98,7 +104,10 @@ static bool light(struct weiri_ready_fd *ready_fd, uint64_t seen)
 		return true;
 	weiri_eventfd_add(ready_fd->event, adds);
 	confirm(ready_fd, seen);
-	/* F1: the next look sees the change of a thread that ended the condition and found the word DARK. */
+	/*
+	 * F1: the next look sees the change of a thread that ended the condition and found the word
+	 * DARK. F2
+	 */
 	weiri_fence_seq_cst();
 	return true;
 }

@@ -31,7 +31,7 @@
  * taken before the descriptor is unreadable. A thread that is about to take is a `taker`. A thread
  * that finds the word DARK with spare adds makes itself the taker of one of them. If the count is 0
  * at that moment, the thread that promised the add has not made it yet; the add becomes spare again,
- * and a later settle takes it. So a thread that is stopped anywhere while it lights the descriptor
+ * and a later settle takes it, at the latest that of the thread that makes it. So a thread that is stopped anywhere while it lights the descriptor
  * leaves nothing that other threads cannot take back.
  *
  * A taker may be late: the descriptor may be LIT again when it takes. So a thread that lights adds
@@ -66,10 +66,13 @@
  *   one. N makes the condition true: if N loads LIT, no CHECK was set before (D's look would see the
  *   change), so the word stays LIT until a look after N's change finds otherwise. N makes it false:
  *   if N loads DARK or LIGHTING while D lights, D looks after it has lit, sees the change, and makes
- *   the word DARK again.
+ *   the word DARK again. A spare add that was made is taken by F2.
  * Pairs
  *   F1  change of the condition, fence, load of the word <-> change of the word, fence, look; both
  *       sides in settle
+ *   F2  add to the count, fence, load of the word <-> CAS that makes an add spare again, fence, look
+ *       at the count. The taker found 0, so the add was promised and not made. Either the taker now
+ *       finds it made, and takes once more; or the thread that made it finds it spare
  *   P1  CAS of the word -> load: what the thread added to the count or took from it before
  * Linearization: a settle at its last load or CAS of the word; what a poller sees at Linux's access
  *   to the count.
@@ -138,8 +141,8 @@ static inline void weiri_ready_fd_raise(struct weiri_ready_fd *ready_fd, weiri_r
 static inline bool weiri_ready_fd_is_dark(const struct weiri_ready_fd *ready_fd)
 {
 	/* [relaxed] a look; the caller found the condition false, and the next call looks again. */
-	return (weiri_load_relaxed(&ready_fd->word) & (WEIRI_READY_FD_VERSION - WEIRI_READY_FD_SPARE + WEIRI_READY_FD_STATE)) ==
-	       0;
+	return (weiri_load_relaxed(&ready_fd->word) &
+	        (WEIRI_READY_FD_VERSION - WEIRI_READY_FD_SPARE + WEIRI_READY_FD_STATE)) == 0;
 }
 
 #endif
