@@ -35,6 +35,7 @@
 #include <weir/time.h>
 #include <weir/txn.h>
 #include <weir/var.h>
+#include <weir/read_section.h>
 #include <weir/var_cache.h>
 #include <weir/version.h>
 #include <weir/watch.h>
