@@ -110,7 +110,7 @@ Test(critical_section, what_makes_no_sense_is_refused)
 	cr_expect_eq(weir_critical_section_create(&options, &section, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_not_null(strstr(error.message, "flags"));
 	options.flags = 0;
-	options.struct_size = sizeof(options) + 1;
+	options.struct_size = SIZE_MAX;
 	cr_expect_eq(weir_critical_section_create(&options, &section, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_critical_section_create(NULL, NULL, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_critical_section_create(NULL, &section, &error), WEIR_OK);

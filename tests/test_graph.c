@@ -29,7 +29,7 @@ Test(graph, create_refuses_bad_options)
 	options.flags = 0;
 	options.struct_size = 1;
 	cr_expect_eq(weir_graph_create(&options, &graph, &error), WEIR_INVALID_ARGUMENT);
-	options.struct_size = sizeof(options) + 8;
+	options.struct_size = SIZE_MAX;
 	cr_expect_eq(weir_graph_create(&options, &graph, NULL), WEIR_INVALID_ARGUMENT);
 	cr_expect_null(graph);
 	cr_expect_eq(weir_graph_destroy(NULL, NULL), WEIR_OK);

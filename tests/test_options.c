@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <weir/flow.h>
 
 /*
@@ -300,27 +301,83 @@ Test(options, a_smaller_struct_is_accepted_and_the_rest_is_default)
 	}
 }
 
-static void expect_refused(const struct call *call, size_t struct_size)
+static void expect_refused(const struct call *call, struct given *given, const char *why)
 {
-	struct given given = given_to(call, struct_size);
 	weir_error error = {0};
 	char expected[WEIR_ERROR_MESSAGE_SIZE];
+	size_t struct_size;
 
-	(void)snprintf(expected, sizeof(expected), ": struct_size of the options is %zu, expected %zu to %zu", struct_size,
-	               sizeof(size_t), call->size);
-	cr_expect_eq(call->create(given.bytes, &error), WEIR_INVALID_ARGUMENT, "%s, %zu", call->name, struct_size);
+	memcpy(&struct_size, given->bytes, sizeof(struct_size));
+	(void)snprintf(expected, sizeof(expected), ": struct_size of the options is %zu, expected %zu, %s", struct_size,
+	               call->size, why);
+	cr_expect_eq(call->create(given->bytes, &error), WEIR_INVALID_ARGUMENT, "%s, %zu", call->name, struct_size);
 	cr_expect_eq(error.code, WEIR_INVALID_ARGUMENT, "%s", call->name);
 	cr_expect_not_null(strstr(error.message, expected), "%s: %s", call->name, error.message);
 }
 
-Test(options, any_other_struct_size_is_refused_with_one_message)
+/* The bytes behind these structs are not there: a call that read them would end in a signal. */
+Test(options, a_size_that_no_release_has_is_refused_unread)
+{
+	static const size_t sizes[] = {0, 1, sizeof(size_t) - 1, 4097, (size_t)1 << 31, SIZE_MAX - 7, SIZE_MAX};
+	const size_t page = 4096;
+	unsigned char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	cr_assert_neq(pages, MAP_FAILED);
+	cr_assert_eq(mprotect(pages + page, page, PROT_NONE), 0);
+	for (size_t i = 0; i < CALLS; i++) {
+		unsigned char *last = pages + page - sizeof(size_t);
+
+		for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+			weir_error error = {0};
+
+			memcpy(last, &sizes[s], sizeof(sizes[s]));
+			cr_expect_eq(calls[i].create(last, &error), WEIR_INVALID_ARGUMENT, "%s, %zu", calls[i].name, sizes[s]);
+			cr_expect_not_null(strstr(error.message, ", or another from "), "%s: %s", calls[i].name, error.message);
+		}
+	}
+	cr_assert_eq(munmap(pages, 2 * page), 0);
+}
+
+/* A program of a later release, which leaves its new fields alone, or asks for something there. */
+Test(options, a_larger_struct_is_accepted_if_the_rest_is_0)
 {
 	for (size_t i = 0; i < CALLS; i++) {
-		cr_assert_lt(calls[i].size, (size_t)ROOM);
-		expect_refused(&calls[i], 0);
-		expect_refused(&calls[i], sizeof(size_t) - 1);
-		expect_refused(&calls[i], calls[i].size + 1);
+		const size_t size = calls[i].size, later = size + 8;
+		struct given given = given_to(&calls[i], later);
+		weir_error error = {0};
+		char why[64];
+
+		cr_assert_leq(later + 8, (size_t)ROOM);
+		memset(given.bytes + calls[i].earlier, 0, later - calls[i].earlier);
+		cr_expect_eq(calls[i].create(given.bytes, &error), WEIR_OK, "%s: %s", calls[i].name, error.message);
+		for (size_t at = size; at < later; at++) {
+			given.bytes[at] = 1;
+			(void)snprintf(why, sizeof(why), "and byte %zu is not 0", at);
+			expect_refused(&calls[i], &given, why);
+			given.bytes[at] = 0;
+		}
+		given = given_to(&calls[i], size);
+		memset(given.bytes + calls[i].earlier, 0, size - calls[i].earlier);
+		cr_expect_eq(calls[i].create(given.bytes, &error), WEIR_OK, "%s: %s", calls[i].name, error.message);
 	}
+}
+
+Test(options, statistics_of_a_later_release_are_0)
+{
+	struct {
+		struct weir_reclaim_stats known;
+		uint64_t unknown[2];
+	} stats;
+
+	memset(&stats, 0xee, sizeof(stats));
+	stats.known.struct_size = sizeof(stats.known) + 8;
+	cr_expect_eq(weir_reclaim_get_stats(&stats.known), WEIR_OK);
+	cr_expect_eq(stats.known.struct_size, sizeof(stats.known) + 8);
+	cr_expect_neq(stats.known.copies_wasted, UINT64_C(0xeeeeeeeeeeeeeeee));
+	cr_expect_eq(stats.unknown[0], 0);
+	cr_expect_eq(stats.unknown[1], UINT64_C(0xeeeeeeeeeeeeeeee));
+	stats.known.struct_size = 4097;
+	cr_expect_eq(weir_reclaim_get_stats(&stats.known), WEIR_INVALID_ARGUMENT);
 }
 
 Test(options, statistics_are_filled_up_to_the_size_of_the_caller)

@@ -110,7 +110,7 @@ Test(pool, create_refuses_bad_options)
 
 	options.struct_size = sizeof(size_t) - 1;
 	cr_expect_eq(weir_pool_create(&options, &pool, NULL), WEIR_INVALID_ARGUMENT);
-	options.struct_size = sizeof(options) + 8;
+	options.struct_size = SIZE_MAX;
 	cr_expect_eq(weir_pool_create(&options, &pool, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(error.code, WEIR_INVALID_ARGUMENT);
 	options.struct_size = sizeof(options);

@@ -35,7 +35,7 @@ Test(queue, create_refuses_bad_options_and_says_which)
 	bad = good;
 	bad.struct_size = 0;
 	expect_refused(bad, "options");
-	bad.struct_size = sizeof(bad) + 8;
+	bad.struct_size = SIZE_MAX;
 	expect_refused(bad, "options");
 	bad = good;
 	bad.capacity = 0;

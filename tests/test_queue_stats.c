@@ -548,7 +548,7 @@ Test(queue_stats, bad_arguments_are_refused)
 	cr_expect_eq(weir_tensor_queue_get_stats(NULL, &stats), WEIR_INVALID_ARGUMENT);
 	stats.struct_size = 0;
 	cr_expect_eq(weir_queue_get_stats(queue, &stats), WEIR_INVALID_ARGUMENT);
-	stats.struct_size = sizeof(stats) + 8;
+	stats.struct_size = SIZE_MAX;
 	cr_expect_eq(weir_queue_get_stats(queue, &stats), WEIR_INVALID_ARGUMENT);
 	destroy(queue);
 }
@@ -565,6 +565,26 @@ Test(queue_stats, no_more_is_written_than_the_caller_knows)
 	cr_expect_eq(stats.items_in, 3);
 	cr_expect_eq(stats.struct_size, offsetof(struct weir_queue_stats, items_out));
 	cr_expect_eq(stats.items_out, UINT64_C(0xA5A5A5A5A5A5A5A5));
+	expect_next(queue, 1, 3);
+	destroy(queue);
+}
+
+Test(queue_stats, what_this_release_does_not_count_is_0)
+{
+	weir_queue *queue = fifo(4);
+	struct {
+		struct weir_queue_stats known;
+		uint64_t unknown[2];
+	} stats;
+
+	memset(&stats, 0xA5, sizeof(stats));
+	stats.known.struct_size = sizeof(stats.known) + 8;
+	put(queue, 1, 3);
+	cr_assert_eq(weir_queue_get_stats(queue, &stats.known), WEIR_OK);
+	cr_expect_eq(stats.known.items_in, 3);
+	cr_expect_eq(stats.known.struct_size, sizeof(stats.known) + 8);
+	cr_expect_eq(stats.unknown[0], 0);
+	cr_expect_eq(stats.unknown[1], UINT64_C(0xA5A5A5A5A5A5A5A5));
 	expect_next(queue, 1, 3);
 	destroy(queue);
 }

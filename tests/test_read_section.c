@@ -50,7 +50,7 @@ static const weir_read *expect_peek(const weir_read_section *section, weir_var *
 	cr_assert_not_null(read);
 	cr_expect_eq(value_of(read), value);
 	cr_expect_eq(read->version, version);
-	cr_expect_null(read->hold, "it is not a handle");
+	cr_expect(!weiri_hold_has_slot(read) && weiri_hold_value_of(read) == NULL, "it is not a handle");
 	cr_expect_eq(weir_read_section_find(section, var), read);
 	return read;
 }

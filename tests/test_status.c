@@ -59,11 +59,11 @@ Test(status, a_message_that_is_too_long_is_cut_and_terminated)
 	cr_expect_eq(strlen(error.message), WEIR_ERROR_MESSAGE_SIZE - 1);
 }
 
-Test(status, options_are_readable_when_no_larger_than_ours)
+Test(status, options_of_some_release_have_at_least_a_size_and_at_most_a_page)
 {
-	cr_expect(weiri_options_size_ok(sizeof(size_t), 64));
-	cr_expect(weiri_options_size_ok(64, 64));
-	cr_expect_not(weiri_options_size_ok(0, 64));
-	cr_expect_not(weiri_options_size_ok(sizeof(size_t) - 1, 64));
-	cr_expect_not(weiri_options_size_ok(65, 64));
+	cr_expect(weiri_options_size_ok(sizeof(size_t)));
+	cr_expect(weiri_options_size_ok(4096));
+	cr_expect_not(weiri_options_size_ok(0));
+	cr_expect_not(weiri_options_size_ok(sizeof(size_t) - 1));
+	cr_expect_not(weiri_options_size_ok(4097));
 }

@@ -48,13 +48,13 @@ typedef struct weir_coordinator weir_coordinator;
 typedef struct weir_coordinator_member weir_coordinator_member;
 
 /* flags: no error counts as clean, not even WEIR_OUT_OF_RANGE */
-enum { WEIR_COORDINATOR_NOTHING_CLEAN = 1 };
+enum weir_coordinator_flags { WEIR_COORDINATOR_NOTHING_CLEAN = 1 };
 
 /* The bit of a status in clean_codes. */
 #define WEIR_COORDINATOR_CLEAN(status) (UINT64_C(1) << (unsigned)(status))
 
 /* The usual grace time of weir_coordinator_join(): 120 s. */
-#define WEIR_COORDINATOR_GRACE_NS UINT64_C(120000000000)
+#define WEIR_COORDINATOR_GRACE_NS 120000000000u
 
 struct weir_coordinator_options {
 	size_t struct_size; /* WEIR_COORDINATOR_OPTIONS_INIT sets it */
@@ -197,7 +197,7 @@ WEIR_API enum weir_status weir_coordinator_enter(weir_coordinator *coordinator, 
 WEIR_API void weir_coordinator_leave(weir_coordinator_member *member);
 
 /* flags: threads that outlast the grace time are no error; the log hook gets their names */
-enum { WEIR_COORDINATOR_IGNORE_STRAGGLERS = 1 };
+enum weir_coordinator_join_flags { WEIR_COORDINATOR_IGNORE_STRAGGLERS = 1 };
 
 /*
  * Waits until every registered thread has ended, or a stop was requested and the grace time is

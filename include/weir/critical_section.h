@@ -54,7 +54,7 @@ WEIR_BEGIN_DECLS
 
 typedef struct weir_critical_section weir_critical_section;
 
-enum {
+enum weir_critical_section_flags {
 	/* flags: enter in arrival order; each waiter then costs a thread switch */
 	WEIR_CRITICAL_SECTION_FAIR = 1
 };

@@ -59,7 +59,7 @@
 
 WEIR_BEGIN_DECLS
 
-enum { WEIR_METRICS_DEFAULT_THREADS = 32, WEIR_METRICS_MAX_THREADS = 65536 };
+enum weir_metrics_limits { WEIR_METRICS_DEFAULT_THREADS = 32, WEIR_METRICS_MAX_THREADS = 65536 };
 
 /* ---- counters ---- */
 
@@ -131,7 +131,7 @@ WEIR_API struct weir_mean_value weir_mean_read(const weir_mean *mean);
  * Values above `largest` are counted in one more bucket, the last. Source: HdrHistogram (Tene),
  * with powers of two throughout.
  */
-enum {
+enum weir_histogram_limits {
 	WEIR_HISTOGRAM_DEFAULT_PRECISION = 5, /* middles within 1.6 % */
 	WEIR_HISTOGRAM_MAX_PRECISION = 10     /* within 0.05 % */
 };

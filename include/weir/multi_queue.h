@@ -44,7 +44,10 @@ WEIR_BEGIN_DECLS
 
 typedef struct weir_multi_queue weir_multi_queue;
 
-enum { WEIR_MULTI_QUEUE_MAX_LANES = 1024, WEIR_MULTI_QUEUE_LANES_A_PROCESSOR = 4 };
+enum weir_multi_queue_limits {
+	WEIR_MULTI_QUEUE_MAX_LANES = 1024,
+	WEIR_MULTI_QUEUE_LANES_A_PROCESSOR = 4
+};
 
 struct weir_multi_queue_options {
 	size_t struct_size; /* WEIR_MULTI_QUEUE_OPTIONS_INIT sets it */

@@ -50,7 +50,7 @@ struct weir_task {
 	void *next; /* private */
 };
 
-enum { WEIR_POOL_MAX_THREADS = 1024 };
+enum weir_pool_limits { WEIR_POOL_MAX_THREADS = 1024 };
 
 struct weir_pool_options {
 	size_t struct_size; /* WEIR_POOL_OPTIONS_INIT sets it */
@@ -61,7 +61,8 @@ struct weir_pool_options {
 	const weir_allocator *allocator;
 };
 #define WEIR_POOL_OPTIONS_INIT WEIR_STRUCT_SIZE(struct weir_pool_options)
-enum { WEIR_POOL_NO_THREADS = 1 }; /* flags: no workers; tasks run in weir_pool_help() */
+/* flags: no workers; tasks run in weir_pool_help() */
+enum weir_pool_flags { WEIR_POOL_NO_THREADS = 1 };
 
 /*
  * Creates a pool. options may be NULL. The workers block all signals. Errors: WEIR_INVALID_ARGUMENT

@@ -45,7 +45,7 @@ WEIR_BEGIN_DECLS
 
 typedef struct weir_priority_queue weir_priority_queue;
 
-enum { WEIR_PRIORITY_QUEUE_MAX_CAPACITY = (1 << 24) - 2 };
+enum weir_priority_queue_limits { WEIR_PRIORITY_QUEUE_MAX_CAPACITY = 16777214 /* 2^24 - 2 */ };
 
 struct weir_priority_queue_options {
 	size_t struct_size;              /* WEIR_PRIORITY_QUEUE_OPTIONS_INIT sets it */

@@ -89,7 +89,8 @@ enum weir_queue_order {
 	WEIR_QUEUE_PRIORITY = 2 /* the smallest key leaves first, equal keys in FIFO order */
 };
 
-enum { WEIR_QUEUE_FAIR = 1 }; /* flags: a newcomer goes behind the waiters */
+/* flags: a newcomer goes behind the waiters */
+enum weir_queue_flags { WEIR_QUEUE_FAIR = 1 };
 
 /* Called for each item that is still stored when the queue is destroyed. */
 typedef void weir_queue_drop_fn(void *context, void *item);

@@ -69,9 +69,9 @@ struct weir_queue_runner_step {
 };
 
 /* flags: WEIR_CANCELLED is an error like any other (but not after the stop) */
-enum { WEIR_QUEUE_RUNNER_CANCELLED_IS_ERROR = 1 };
+enum weir_queue_runner_flags { WEIR_QUEUE_RUNNER_CANCELLED_IS_ERROR = 1 };
 
-enum { WEIR_QUEUE_RUNNER_MAX_THREADS = 1024 };
+enum weir_queue_runner_limits { WEIR_QUEUE_RUNNER_MAX_THREADS = 1024 };
 
 struct weir_queue_runner_options {
 	size_t struct_size; /* WEIR_QUEUE_RUNNER_OPTIONS_INIT sets it */

@@ -25,7 +25,7 @@
 
 WEIR_BEGIN_DECLS
 
-#define WEIR_RECLAIM_DEFAULT_BUDGET ((uint64_t)32 << 20) /* bytes */
+#define WEIR_RECLAIM_DEFAULT_BUDGET 33554432u /* bytes: 32 MiB */
 
 struct weir_reclaim_stats {
 	size_t struct_size;          /* WEIR_RECLAIM_STATS_INIT sets it */

@@ -47,7 +47,10 @@ enum weir_ring_format {
 	WEIR_RING_FORMAT_LTQ64 = 2  /* single-width C11 atomics only; slots refer to cells */
 };
 
-enum { WEIR_RING_MAX_CAPACITY = 1 << 30, WEIR_RING_ALIGNMENT = 128 };
+enum weir_ring_limits {
+	WEIR_RING_MAX_CAPACITY = 1073741824, /* 2^30 */
+	WEIR_RING_ALIGNMENT = 128
+};
 
 struct weir_ring_options {
 	size_t struct_size;              /* WEIR_RING_OPTIONS_INIT sets it */

@@ -41,7 +41,7 @@ WEIR_BEGIN_DECLS
 
 typedef struct weir_ring_list weir_ring_list;
 
-enum { WEIR_RING_LIST_DEFAULT_SEGMENT = 1024 };
+enum weir_ring_list_defaults { WEIR_RING_LIST_DEFAULT_SEGMENT = 1024 };
 
 struct weir_ring_list_options {
 	size_t struct_size;           /* WEIR_RING_LIST_OPTIONS_INIT sets it */

@@ -41,7 +41,7 @@ WEIR_BEGIN_DECLS
 
 typedef struct weir_spsc weir_spsc;
 
-enum { WEIR_SPSC_MAX_CAPACITY = 1 << 30 };
+enum weir_spsc_limits { WEIR_SPSC_MAX_CAPACITY = 1073741824 /* 2^30 */ };
 
 struct weir_spsc_options {
 	size_t struct_size;              /* WEIR_SPSC_OPTIONS_INIT sets it */

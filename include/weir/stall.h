@@ -59,7 +59,7 @@ struct weir_stall {
 };
 
 /* The most stalls that one call of weir_stalls_visit() shows: the first ones found. */
-enum { WEIR_STALLS_SHOWN = 64 };
+enum weir_stall_limits { WEIR_STALLS_SHOWN = 64 };
 
 typedef void weir_stall_fn(void *context, const struct weir_stall *stall);
 

@@ -35,7 +35,7 @@ enum weir_status {
 	WEIR_WOULD_BLOCK = 13         /* a try_ call found it full, empty or busy */
 };
 
-enum { WEIR_ERROR_MESSAGE_SIZE = 252 };
+enum weir_error_sizes { WEIR_ERROR_MESSAGE_SIZE = 252 };
 
 /*
  * The caller owns it. A call writes it only if it fails, so one can serve many calls. message is

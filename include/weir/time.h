@@ -17,7 +17,7 @@
 
 WEIR_BEGIN_DECLS
 
-#define WEIR_NO_DEADLINE UINT64_MAX
+#define WEIR_NO_DEADLINE 0xffffffffffffffffu /* UINT64_MAX */
 
 /* Nanoseconds of CLOCK_MONOTONIC. @since 0.1 */
 WEIR_API uint64_t weir_now_ns(void);

@@ -56,7 +56,7 @@ WEIR_BEGIN_DECLS
 typedef struct weir_txn weir_txn;
 
 /* The most variables that one transaction can read and assign. */
-enum { WEIR_TXN_MAX_VARIABLES = WEIR_COMMIT_MAX_PARTS };
+enum weir_txn_limits { WEIR_TXN_MAX_VARIABLES = 1024 /* WEIR_COMMIT_MAX_PARTS */ };
 
 /*
  * Begins a transaction, which weir_txn_commit() or weir_txn_abort() ends. Until then no variable

@@ -21,7 +21,10 @@ WEIR_BEGIN_DECLS
 
 /* A version as one number, for #if; minor and patch are below 1,000. */
 #define WEIR_VERSION_OF(major, minor, patch) ((major)*1000000 + (minor)*1000 + (patch))
-#define WEIR_VERSION WEIR_VERSION_OF(WEIR_VERSION_MAJOR, WEIR_VERSION_MINOR, WEIR_VERSION_PATCH)
+#define WEIR_VERSION 1000
+#if WEIR_VERSION != WEIR_VERSION_OF(WEIR_VERSION_MAJOR, WEIR_VERSION_MINOR, WEIR_VERSION_PATCH)
+#error WEIR_VERSION is not that of its parts
+#endif
 
 /* WEIR_VERSION of the library that runs. @since 0.1 */
 WEIR_API int weir_version(void);

@@ -73,7 +73,7 @@ enum weir_checkpoint_flags {
 };
 
 /* The longest header that is read or written; other readers of the format have the same limit. */
-enum { WEIR_CHECKPOINT_MAX_HEADER = 100000000 };
+enum weir_checkpoint_limits { WEIR_CHECKPOINT_MAX_HEADER = 100000000 };
 
 struct weir_checkpoint_options {
 	size_t struct_size; /* WEIR_CHECKPOINT_OPTIONS_INIT sets it */

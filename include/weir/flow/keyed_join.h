@@ -106,7 +106,7 @@ struct weir_keyed_join_batch {
 };
 
 /* flags: once closed, accept fewer tuples, at least one */
-enum { WEIR_KEYED_JOIN_ALLOW_SMALL_BATCH = 1 };
+enum weir_keyed_join_flags { WEIR_KEYED_JOIN_ALLOW_SMALL_BATCH = 1 };
 
 /*
  * Takes n tuples, lowest index first, or waits until so many are ready. It takes all of them or

@@ -220,7 +220,7 @@ WEIR_API enum weir_status weir_op_dequeue_up_to_at(weir_graph *graph, const char
 /* --- Critical sections --- */
 
 /* flags: other critical sections may use the same variables and queues */
-enum { WEIR_SECTION_SHARES_RESOURCES = 1 };
+enum weir_section_flags { WEIR_SECTION_SHARES_RESOURCES = 1 };
 
 /*
  * Runs the nodes of `body` in `section`. Of all executions that use that section, at most one is
@@ -279,7 +279,7 @@ WEIR_API enum weir_status weir_op_mul(weir_graph *graph, const char *name, weir_
 WEIR_API enum weir_status weir_op_square(weir_graph *graph, const char *name, weir_output x,
                                          weir_output *out, weir_error *error);
 
-enum { WEIR_MATMUL_TRANSPOSE_A = 1, WEIR_MATMUL_TRANSPOSE_B = 2 };
+enum weir_matmul_flags { WEIR_MATMUL_TRANSPOSE_A = 1, WEIR_MATMUL_TRANSPOSE_B = 2 };
 /* [n,k] x [k,m] = [n,m], f32 or f64, after the transpositions that `flags` request. @since 0.1 */
 WEIR_API enum weir_status weir_op_matmul(weir_graph *graph, const char *name, weir_output a,
                                          weir_output b, uint32_t flags, weir_output *out,
@@ -308,7 +308,7 @@ WEIR_API enum weir_status weir_op_argmax(weir_graph *graph, const char *name, we
                                          weir_output *out, weir_error *error);
 
 /*
- * Conversion to another dtype: from and to any of bool, u8, i8, i16, i32, i64, f32, f64. To
+ * Conversion to another dtype: from and to any of bool, u8, u16, u32, u64, i8, i16, i32, i64, f32, f64. To
  * integers: towards zero, saturating, NaN becomes 0. To bool: not zero.
  * @since 0.1
  */
@@ -355,7 +355,7 @@ struct weir_output_type {
 	enum weir_dtype dtype;
 	const weir_shape *shape; /* may have unknown dims; NULL: any */
 };
-enum { WEIR_KERNEL_MAX_OUTPUTS = 64 };
+enum weir_kernel_limits { WEIR_KERNEL_MAX_OUTPUTS = 64 };
 
 /*
  * A node that calls fn(context, ...). Its outputs are checked against `types` (copied); one that

@@ -40,7 +40,7 @@ WEIR_BEGIN_DECLS
 typedef struct weir_session weir_session;
 
 /* flags: no workers; every step runs on its caller's thread */
-enum { WEIR_SESSION_NO_THREADS = 1 };
+enum weir_session_flags { WEIR_SESSION_NO_THREADS = 1 };
 
 struct weir_session_options {
 	size_t struct_size; /* WEIR_SESSION_OPTIONS_INIT sets it */

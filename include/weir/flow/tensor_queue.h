@@ -45,16 +45,16 @@ WEIR_BEGIN_DECLS
 
 typedef struct weir_tensor_queue weir_tensor_queue;
 
-enum { WEIR_TENSOR_QUEUE_MAX_COMPONENTS = 64 };
+enum weir_tensor_queue_limits { WEIR_TENSOR_QUEUE_MAX_COMPONENTS = 64 };
 /* The size of the name of a component, terminator included. */
-enum { WEIR_TENSOR_QUEUE_NAME_SIZE = 64 };
+enum weir_tensor_queue_sizes { WEIR_TENSOR_QUEUE_NAME_SIZE = 64 };
 
 /*
  * A flag: batch dequeues pad. Every component then needs a shape of known rank. Where a dim is
  * unknown (negative), a batch is as large as the largest of its items, and shorter items are
  * followed by zeros, false or empty strings. Single items are never padded. Works with any order.
  */
-enum { WEIR_TENSOR_QUEUE_PADDING = 1 << 16 };
+enum weir_tensor_queue_flags { WEIR_TENSOR_QUEUE_PADDING = 65536 };
 
 struct weir_tensor_component {
 	enum weir_dtype dtype;
@@ -287,7 +287,7 @@ WEIR_API void weir_tensor_queue_bind_runner(weir_tensor_queue *queue,
 
 typedef struct weir_tensor_queue_list weir_tensor_queue_list;
 
-enum { WEIR_TENSOR_QUEUE_LIST_MAX = 1 << 16 };
+enum weir_tensor_queue_list_limits { WEIR_TENSOR_QUEUE_LIST_MAX = 65536 };
 
 /*
  * Creates a list of 1 .. WEIR_TENSOR_QUEUE_LIST_MAX queues, one of which is chosen by its index.

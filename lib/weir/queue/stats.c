@@ -64,13 +64,10 @@ void weiri_queue_read_stats(weir_queue *queue, struct weir_queue_stats *stats)
 enum weir_status weir_queue_get_stats(weir_queue *queue, struct weir_queue_stats *stats)
 {
 	struct weir_queue_stats now;
-	size_t size;
 
-	if (queue == NULL || stats == NULL || !weiri_options_size_ok(stats->struct_size, sizeof(now)))
+	if (queue == NULL || stats == NULL || !weiri_options_size_ok(stats->struct_size))
 		return WEIR_INVALID_ARGUMENT;
-	size = stats->struct_size;
 	weiri_queue_read_stats(queue, &now);
-	memcpy(stats, &now, size);
-	stats->struct_size = size;
+	weiri_statistics_write(stats, &now, sizeof(now));
 	return WEIR_OK;
 }

@@ -79,7 +79,6 @@
 #include "reclaim/collect.h"
 
 #include <limits.h>
-#include <string.h>
 #include <weir/reclaim.h>
 #include <weir/time.h>
 
@@ -1052,9 +1051,8 @@ enum weir_status weir_reclaim_get_stats(struct weir_reclaim_stats *stats)
 	struct weir_reclaim_stats sum = {0};
 	uint64_t created = 0, freed_versions = 0;
 
-	if (stats == NULL || !weiri_options_size_ok(stats->struct_size, sizeof(sum)))
+	if (stats == NULL || !weiri_options_size_ok(stats->struct_size))
 		return WEIR_INVALID_ARGUMENT;
-	sum.struct_size = stats->struct_size;
 	for (struct weiri_record *record = first_record(); record != NULL; record = record->next) {
 		/*
 		 * [relaxed] Statistics. `freed` is read before `created`, so that a stale value does not
@@ -1074,6 +1072,6 @@ enum weir_status weir_reclaim_get_stats(struct weir_reclaim_stats *stats)
 	sum.retired_bytes = retired_bytes();
 	/* [relaxed] statistics. */
 	sum.peak_retired_bytes = (uint64_t)weiri_load_relaxed(&retired_peak);
-	memcpy(stats, &sum, sum.struct_size);
+	weiri_statistics_write(stats, &sum, sizeof(sum));
 	return WEIR_OK;
 }
