@@ -127,10 +127,6 @@ enum weir_status weir_read_section_end(weir_read_section *section)
 	shut(section);
 	weiri_store_relaxed(&record->read_sections, depth - 1);
 	weiri_section_leave(record, section->outer);
-	/* F1 of section.h: a waiter sets poke, runs the heavy fence, and scans again before it sleeps. */
-	weiri_fence_light();
-	/* [relaxed] a flag; the waiter rescans. */
-	if (WEIRI_UNLIKELY(weiri_load_relaxed(&record->poke) != 0))
-		weiri_wake_memory_waiters(record);
+	weiri_look_for_memory_waiters(record);
 	return WEIR_OK;
 }
