@@ -562,7 +562,7 @@ static void stand_with_a_taken_stack(struct other *other)
 	pile = memory;
 	pile->collector = other;
 	weiri_retired_init(&pile->retired, LARGE, pile_reclaim);
-	stack = weiri_load_relaxed(&record->own->stack);
+	stack = weiri_load_relaxed(&record->stack);
 	weiri_retire(record, &pile->retired);
 	(void)weiri_fetch_add_relaxed(&record->collecting, 1u);
 	taken = weiri_exchange_acq_rel(&record->retired[stack], (struct weiri_retired *)NULL);

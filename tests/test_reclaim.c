@@ -107,7 +107,7 @@ Test(reclaim, a_scope_retires_after_its_section)
 
 	weiri_scope_retire(&scope, &make(100, &freed)->retired);
 	weiri_scope_retire(&scope, &make(100, &freed)->retired);
-	cr_expect_eq(weiri_load_relaxed(&record->retired[weiri_load_relaxed(&record->own->stack)]), NULL,
+	cr_expect_eq(weiri_load_relaxed(&record->retired[weiri_load_relaxed(&record->stack)]), NULL,
 	             "nothing is retired inside the section");
 	weiri_scope_leave(&scope);
 	flush_all();

@@ -366,7 +366,7 @@ static void collect_and_pin(void)
 {
 	struct weiri_record *record = weiri_record_get();
 
-	record->last_era = UINT64_MAX;
+	record->own->last_era = UINT64_MAX;
 	weiri_collect_everybodys(record, NULL, NULL);
 }
 
@@ -414,7 +414,7 @@ static void setup_pinned_before(void *context)
 {
 	setup_pinned(context);
 	collect_and_pin();
-	scene.sitting->own->stack = 0;
+	scene.sitting->stack = 0;
 	weiri_retire(scene.sitting, &weiri_exchange_seq_cst(&scene.head, make(SMALL))->retired);
 	weiri_era_begin();
 }

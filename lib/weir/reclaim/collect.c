@@ -428,7 +428,7 @@ static void report(struct weiri_record *record)
 
 	note_peak(weiri_fetch_add_relaxed(&retired_total, more) + more);
 	weiri_store_relaxed(&record->unreported_bytes, 0u); /* [relaxed] own fields, both */
-	weiri_store_relaxed(&record->own->stack, (weiri_load_relaxed(&record->own->stack) + 1) % WEIRI_STACKS);
+	weiri_store_relaxed(&record->stack, (weiri_load_relaxed(&record->stack) + 1) % WEIRI_STACKS);
 }
 
 void weir_reclaim_set_budget(uint64_t bytes)
@@ -710,7 +710,7 @@ enum scope { MINE, EVERYBODYS };
 static bool collect_and_hear(struct weiri_record *record, enum scope scope, weiri_kept_fn *kept, void *context)
 {
 	struct portion portion = {
-		.record = record, .last_era = weiri_load_relaxed(&record->last_era), .kept = kept, .context = context};
+		.record = record, .last_era = weiri_load_relaxed(&record->own->last_era), .kept = kept, .context = context};
 
 	/* [relaxed] I6; take() releases it, P3. */
 	weiri_store_relaxed(&record->collecting, weiri_load_relaxed(&record->collecting) + 1);
@@ -727,7 +727,7 @@ static bool collect_and_hear(struct weiri_record *record, enum scope scope, weir
 		collect_pinned(&portion, from);
 	finish(&portion);
 	if (portion.held.era != 0)
-		weiri_store_relaxed(&record->last_era, portion.held.era); /* [relaxed] own field */
+		weiri_store_relaxed(&record->own->last_era, portion.held.era); /* [relaxed] own field */
 	if (portion.any_kept)
 		weiri_eras_note(); /* an age may be asked for later */
 	WEIRI_PROBE2(collect_end, record, retired_bytes());
@@ -765,7 +765,7 @@ void weiri_retire(struct weiri_record *record, struct weiri_retired *object)
 	WEIR_ASSERT_INSTANT(assert_on_no_stack(object));
 	weiri_count(&record->unreported_bytes, object->bytes);
 	weiri_count(&record->since_collection, 1);
-	push(&record->retired[weiri_load_relaxed(&record->own->stack)], object,
+	push(&record->retired[weiri_load_relaxed(&record->stack)], object,
 	     object); /* [relaxed] own fields, here and below */
 	if (weiri_load_relaxed(&record->unreported_bytes) >= REPORT_BYTES)
 		report(record);
@@ -785,7 +785,7 @@ void weiri_retire_unreachable(struct weiri_record *record, struct weiri_retired 
 	object->birth = UINT64_MAX;
 	object->death = 0;
 	/* [relaxed] own field. */
-	push(&record->retired[weiri_load_relaxed(&record->own->stack)], object, object);
+	push(&record->retired[weiri_load_relaxed(&record->stack)], object, object);
 }
 
 /* -- waiting for memory ------------------------------------------------------------------------ */
@@ -891,14 +891,23 @@ static WEIRI_COLD bool wait_while(condition *holds, struct weiri_record *record,
 	return done;
 }
 
+/* Returns true if the owner, which calls this, has a read section open. */
+static bool is_reading(const struct weiri_record *record)
+{
+	return weiri_load_relaxed(&record->read_sections) != 0; /* [relaxed] own field */
+}
+
 enum weir_status weiri_reclaim_admit(struct weiri_record *record, uint64_t deadline_ns)
 {
 	if (WEIRI_LIKELY(!over_budget()))
 		return WEIR_OK;
 	/*
 	 * A release function that a collection of this thread has called may write. If that write
-	 * waited, it would wait for its own thread.
+	 * waited, it would wait for its own thread. So would a write in a read section, which may itself
+	 * hold what exceeds the budget.
 	 */
+	if (is_reading(record))
+		deadline_ns = 0;
 	if (weiri_is_collecting(record) || wait_while(over_budget, record, deadline_ns))
 		return WEIR_OK;
 	return WEIR_RESOURCE_EXHAUSTED;
@@ -954,7 +963,7 @@ enum weir_status weir_reclaim_flush(uint64_t deadline_ns)
 
 	if (record == NULL)
 		return WEIR_RESOURCE_EXHAUSTED;
-	if (weiri_is_collecting(record))
+	if (weiri_is_collecting(record) || is_reading(record))
 		return WEIR_FAILED_PRECONDITION;
 	return wait_while(anything_retired, record, deadline_ns) ? WEIR_OK : WEIR_DEADLINE_EXCEEDED;
 }
@@ -1055,7 +1064,8 @@ void weiri_collect_abandoned(struct weiri_record *record)
 {
 	/* [P1 release] As in weiri_section_leave(): the reads of the section come before. */
 	weiri_store_release(&record->lo, 0u);
-	weiri_store_relaxed(&record->picking, 0u); /* [relaxed] for the owner's signal handlers */
+	weiri_store_relaxed(&record->read_sections, 0u); /* [relaxed] for reports */
+	weiri_store_relaxed(&record->picking, 0u);       /* [relaxed] for the owner's signal handlers */
 	if (weiri_is_collecting(record))
 		end_collection(record);
 	/* [relaxed] the caller owns the record; a count. */

@@ -36,8 +36,8 @@ struct weiri_drawn {
 };
 
 struct weiri_own {
-	/* The stack of the record on which its owner pushes now. Atomic for the reason in record.h. */
-	_Atomic(uint32_t) stack;
+	/* The era of its last collection that scanned; 0: none yet. Atomic for the reason in record.h. */
+	_Atomic(uint64_t) last_era;
 	struct weiri_deliveries deliveries;
 	struct weiri_drawn drawn;
 	uint64_t places;      /* the state of the generator of a select (queue/select.c) */

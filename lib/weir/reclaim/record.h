@@ -54,7 +54,7 @@ struct weiri_record {
 	_Atomic(uint32_t) poke;
 	_Atomic(uint32_t) waits;           /* 1 if memory_waiters (collect.c) counts the owner */
 	_Atomic(uint32_t) snapshots_ahead; /* how many snapshots will advance the clock at once */
-	uint32_t number;                   /* constant once listed: the number of records behind it */
+	_Atomic(uint32_t) read_sections;   /* how many the owner has open: var/read_section.c */
 	_Atomic(uint64_t) magazine_bytes;  /* at least what the lists of the magazine have */
 	/*
 	 * The objects that a collection on this thread holds: `rest` it has not examined yet, `kept` it
@@ -77,11 +77,12 @@ struct weiri_record {
 	 */
 	_Atomic(uint64_t) since_collection; /* objects pushed since its last collection */
 	_Atomic(uint64_t) unreported_bytes; /* retired here, not yet added to the process's total */
-	_Atomic(uint64_t) last_era;         /* era of its last collection that scanned; 0: none yet */
+	struct weiri_own *own;              /* constant once listed; what it points to is the owner's */
 	_Atomic(uint64_t) collecting;       /* owner writes: odd during a collection of this thread */
 	_Atomic(uint64_t) in_hand;          /* owner writes: bytes that its collection holds */
 	struct weiri_record *next;          /* constant once listed */
-	struct weiri_own *own;              /* constant once listed */
+	uint32_t number;                    /* constant once listed: the number of records behind it */
+	_Atomic(uint32_t) stack;            /* owner only: the stack on which it pushes now */
 
 	/* Written by the owner, read by statistics. */
 	alignas(WEIRI_LINE) _Atomic(uint64_t) created;
