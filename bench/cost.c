@@ -15,7 +15,7 @@
 
 #include "sync/eventcount.h"
 
-enum { WARM_UP = 64, MEASURED = 64, BATCH = 32, VARIABLES = 8, CAPACITY = 1024, MAX_OPERATIONS = 64 };
+enum { WARM_UP = 64, MEASURED = 64, BATCH = 32, VARIABLES = 8, CAPACITY = 1024, NAMES = 1024, MAX_OPERATIONS = 64 };
 
 /*
  * The marks. check_costs finds the stores into them in the trace of memory accesses. Each pair has
@@ -34,6 +34,7 @@ static weir_var *vars[VARIABLES];
 static weir_read reads[VARIABLES];
 static weir_var_cache cache;
 static weir_tensor *value;
+static weir_store *store;
 static uint64_t numbers[BATCH];
 static struct weiri_eventcount event;
 static volatile uint64_t sink;
@@ -308,6 +309,34 @@ static void commit_2(void)
 	must(weir_var_commit(parts, 2, WEIR_NO_DEADLINE, NULL, NULL));
 }
 
+/* -- names ------------------------------------------------------------------------------------- */
+
+static const struct weir_resource_type things = {"thing", NULL};
+
+static void names_begin(void)
+{
+	char name[16];
+
+	must(weir_store_create(NULL, &store, NULL));
+	for (int i = 0; i < NAMES; i++) {
+		(void)snprintf(name, sizeof(name), "variable/%d", i);
+		must(weir_store_add(store, NULL, name, &things, &marks, NULL, NULL));
+	}
+}
+
+static void names_end(void)
+{
+	weir_store_destroy(store, NULL);
+}
+
+static void find_release(void)
+{
+	weir_resource *resource;
+
+	must(weir_store_find(store, NULL, "variable/523", &things, &resource, NULL));
+	weir_resource_release(resource);
+}
+
 /* -- the table --------------------------------------------------------------------------------- */
 
 static const struct operation {
@@ -350,6 +379,7 @@ static const struct operation {
 	{"snapshot of 2, release", vars_begin, nothing, snapshot_2, nothing, vars_end},
 	{"snapshot of 8, release", vars_begin, nothing, snapshot_8, nothing, vars_end},
 	{"commit of 2", vars_begin, nothing, commit_2, nothing, vars_end},
+	{"name look-up, release", names_begin, nothing, find_release, nothing, names_end},
 };
 enum { OPERATIONS = sizeof(operations) / sizeof(operations[0]) };
 _Static_assert((int)OPERATIONS <= (int)MAX_OPERATIONS, "each operation has its marks");

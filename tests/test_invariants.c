@@ -477,7 +477,7 @@ static void unsort(void)
 		weiri_hash_node_init(&nodes[i], i, sizeof(nodes[i]), do_nothing);
 		(void)weiri_hash_list_insert(&scope, &list, &nodes[i], i, &nodes[i]);
 	}
-	nodes[0].order = UINT64_MAX;
+	weiri_store_relaxed(&nodes[0].link.order, UINT64_MAX);
 	weiri_scope_leave(&scope);
 	weiri_hash_list_fini(&list, end_none);
 }
