@@ -31,7 +31,12 @@ WEIR_BEGIN_DECLS
 enum weir_stall_kind {
 	WEIR_STALL_HANDLE = 1, /* a handle on a version that was replaced */
 	/* a call that is long, or whose thread is stalled; it keeps what was alive at its start */
-	WEIR_STALL_SECTION = 2
+	WEIR_STALL_SECTION = 2,
+	/*
+	 * Sections of a flavour of liburcu (weir/urcu.h), which Weir does not see: no grace period has
+	 * ended, or none was begun. The age is that of what they keep; `thread` is 0.
+	 */
+	WEIR_STALL_HOST = 3
 };
 
 struct weir_stall {

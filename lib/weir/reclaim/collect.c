@@ -87,6 +87,7 @@
 #include "base/options.h"
 #include "base/probe.h"
 #include "reclaim/eras.h"
+#include "reclaim/host.h"
 #include "reclaim/stall.h"
 
 enum {
@@ -723,6 +724,7 @@ static void collect(struct weiri_record *record, enum scope scope)
 		return;
 	collect_and_hear(record, scope, NULL, NULL);
 	weiri_stalls_after_collection(record);
+	weiri_host_after_collection();
 }
 
 void weiri_retire(struct weiri_record *record, struct weiri_retired *object)

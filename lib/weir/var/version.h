@@ -105,10 +105,16 @@ struct weiri_version {
 	struct weiri_retired retired;
 	_Atomic(uint64_t) stamp;
 	/* The rest is constant once published, except seen_at_head. */
-	uint64_t number;           /* one more than that of base; that of base in a mark */
+	union {
+		weir_read read; /* what a read section shows */
+		struct {
+			void *shown;     /* by handles: a tensor, the bytes of an inline value, a pointer */
+			uint64_t number; /* one more than that of base; that of base in a mark */
+			void *no_hold;   /* NULL: what is shown is not a handle */
+		};
+	};
 	uint64_t position;         /* one more than that of base: two committed versions share none */
 	struct weiri_value *value; /* one reference; NULL in version 0 and in marks on it */
-	void *shown;               /* by handles: a tensor, the bytes of an inline value, a pointer */
 	struct weiri_version *base;
 	uint64_t base_birth;         /* era; see Memory */
 	struct weiri_version *older; /* with the next smaller number, or NULL; see history.h */
@@ -198,7 +204,7 @@ void weiri_version_assert_stamped(const struct weiri_version *version);
 void weiri_stamp_assert_near(uint64_t stamp);
 
 /* The slow half of weiri_version_resolve. */
-uint64_t weiri_version_resolve_slowly(struct weiri_version *version);
+WEIRI_SHARED uint64_t weiri_version_resolve_slowly(struct weiri_version *version);
 
 /*
  * Called in a section. Returns the version's stamp, WEIRI_STAMP_ABORTED, or WEIRI_STAMP_NONE while
