@@ -120,6 +120,9 @@ const struct read_contender *const bench_readers[] = {
 	&weir_read_contender,
 	&weir_look_contender,
 	&weir_cache_contender,
+#ifdef WEIR_BENCH_WEIR_URCU
+	&weir_urcu_read_contender,
+#endif
 	&acquire_read_contender,
 	&hazard_fence_read_contender,
 	&hazard_membarrier_read_contender,
