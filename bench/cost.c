@@ -24,7 +24,8 @@ enum {
 	VARIABLES = 8,
 	CAPACITY = 1024,
 	NAMES = 1024,
-	NODES = 32, /* of a large step; less the step of 1 no-op, and by 31, it is the cost of a node */
+	NODES = 32,  /* of a large step; less the step of 1 no-op, and by 31, it is the cost of a node */
+	KEPT = 1024, /* writes until a thread keeps enough blocks */
 	MAX_OPERATIONS = 64
 };
 
@@ -47,6 +48,7 @@ static weir_var_cache cache;
 static weir_tensor *value;
 static weir_store *store;
 static uint64_t numbers[BATCH];
+static uint64_t inline_version;
 static struct weiri_eventcount event;
 static volatile uint64_t sink;
 
@@ -348,6 +350,69 @@ static void find_release(void)
 	weir_resource_release(resource);
 }
 
+/* -- variables of bytes ------------------------------------------------------------------------ */
+
+struct words {
+	uint64_t word[8];
+};
+
+static void inline_assign(void)
+{
+	struct words next = {{1}};
+
+	must(weir_var_assign_value(vars[0], WEIR_VALUE_OF(next), WEIR_NO_DEADLINE, NULL, NULL));
+}
+
+static enum weir_status add_one(void *context, const weir_read *current, weir_value *next, weir_error *error)
+{
+	(void)context, (void)current, (void)error;
+	((struct words *)next->room)->word[0]++;
+	return WEIR_OK;
+}
+
+static void inline_update(void)
+{
+	must(weir_var_update_value(vars[0], add_one, NULL, WEIR_NO_DEADLINE, NULL, NULL));
+}
+
+static void inline_copy(void)
+{
+	struct words copy;
+
+	must(weir_var_read_into(vars[0], &copy, sizeof(copy), NULL, NULL));
+	sink = copy.word[0];
+}
+
+static void inline_commit(void)
+{
+	struct words next = {{1}};
+	struct weir_value_part parts[2];
+
+	for (int i = 0; i < 2; i++)
+		parts[i] = (struct weir_value_part){vars[i], inline_version, WEIR_VALUE_OF(next)};
+	must(weir_var_commit_values(parts, 2, WEIR_NO_DEADLINE, NULL, NULL));
+	inline_version++;
+}
+
+/* Writes until the thread keeps enough blocks, so that the allocator has no part in what follows. */
+static void inline_begin(void)
+{
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .kind = WEIR_VAR_INLINE, .size = sizeof(struct words)};
+	struct words first = {{0}};
+
+	for (int i = 0; i < VARIABLES; i++)
+		must(weir_var_create_value(WEIR_VALUE_OF(first), &options, &vars[i], NULL));
+	inline_version = 1;
+	for (int i = 0; i < KEPT; i++)
+		inline_commit();
+}
+
+static void inline_end(void)
+{
+	for (int i = 0; i < VARIABLES; i++)
+		weir_var_destroy(vars[i], NULL);
+}
+
 /* -- steps ------------------------------------------------------------------------------------- */
 
 static weir_graph *graph;
@@ -504,6 +569,11 @@ static const struct operation {
 	{"snapshot of 2, release", vars_begin, nothing, snapshot_2, nothing, vars_end},
 	{"snapshot of 8, release", vars_begin, nothing, snapshot_8, nothing, vars_end},
 	{"commit of 2", vars_begin, nothing, commit_2, nothing, vars_end},
+	{"inline assign of 64 bytes", inline_begin, nothing, inline_assign, nothing, inline_end},
+	{"inline update of 64 bytes", inline_begin, nothing, inline_update, nothing, inline_end},
+	{"inline copy of 64 bytes", inline_begin, nothing, inline_copy, nothing, inline_end},
+	{"inline commit of 2 x 64 bytes", inline_begin, nothing, inline_commit, nothing, inline_end},
+
 	{"step of 1 no-op", one_no_op, nothing, step, nothing, steps_end},
 	{"step of 32 no-ops in a chain", chain_of_no_ops, nothing, step, nothing, steps_end},
 	{"step of 32 no-ops in a chain, deadline", chain_of_no_ops, nothing, step_in_time, nothing, steps_end},
