@@ -106,8 +106,8 @@ static void add_waiter(struct view *view, enum weiri_side side, struct weiri_pen
 	const weir_pending *pending = entry->pending;
 	bool is_select;
 
-	if (pending == NULL || weiri_pending_over(pending) || knows_waiter(view, side, entry))
-		return; /* a bell, or an ended operation; or the walk started over */
+	if (weiri_pending_over(pending) || knows_waiter(view, side, entry))
+		return; /* an ended operation; or the walk started over */
 	is_select = pending->kind == &weiri_select_kind;
 	view->waiter[side][view->waiters[side]++] =
 		(struct waiter){.entry = entry,
