@@ -29,11 +29,11 @@ void weiri_host_advance(struct weiri_record *record, uint64_t era)
 	/* [relaxed] compared only. */
 	uint64_t lo = weiri_load_relaxed(&record->lo);
 
-	do {
-		if (lo >= era)
-			return; /* U2: a later grace period was faster */
-					/* [P1 release] pairs with hold_record(). [acquire] passes on the earlier grace periods. */
-	} while (!weiri_cas_acq_rel(&record->lo, &lo, era));
+	/*
+	 * U2. [P1 release] pairs with hold_record(). [acquire] passes on the earlier grace periods.
+	 */
+	while (lo < era && !weiri_cas_acq_rel(&record->lo, &lo, era))
+		;
 	/* F1: a waiter sets poke, runs the heavy fence, and scans again before it sleeps. */
 	weiri_fence_light();
 	/* [relaxed] a flag; the waiter rescans. */
