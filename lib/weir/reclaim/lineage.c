@@ -349,11 +349,12 @@ static size_t leave_out_ended(struct weiri_ledger *next, size_t count)
 /* Places the list of a generation that `next` was the first to enter. */
 static void place_entered(struct sweep *sweep, struct weiri_generation *generation, uint64_t last)
 {
-	struct weiri_parts *list = generation->replaced;
+	struct weiri_parts *list;
 
-	if (generation->number <= last || list == NULL)
+	/* The sweep that entered an earlier one may still have its list. */
+	if (generation->number <= last)
 		return;
-	/* Its maker and other sweeps do not read this field any more: the CAS has made it ours. */
+	list = generation->replaced;
 	generation->replaced = NULL;
 	place(sweep, list, generation->number, generation->number - 1);
 }
