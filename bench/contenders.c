@@ -218,10 +218,8 @@ const struct counter_contender *const bench_counters[] = {
 };
 
 const struct scatter_contender *const bench_scatters[] = {
-	&weir_table_contender,
-	&weir_var_scatter_contender,
-	&rwlock_scatter_contender,
-	NULL,
+	&weir_table_contender,    &weir_var_scatter_contender, &rwlock_scatter_contender,
+	&mutex_scatter_contender, &sharded_scatter_contender,  NULL,
 };
 
 const struct memory_contender *const bench_memories[] = {

@@ -11,6 +11,7 @@
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <weir/flow/table.h>
 #include <weir/weir.h>
 
 #include "sync/eventcount.h"
@@ -31,7 +32,7 @@ static weir_spsc *spsc;
 static weir_queue *queue;
 static weir_critical_section *section;
 static weir_var *vars[VARIABLES];
-static weir_read reads[VARIABLES];
+static _Alignas(64) weir_read reads[VARIABLES];
 static weir_var_cache cache;
 static weir_tensor *value;
 static uint64_t numbers[BATCH];
@@ -308,7 +309,56 @@ static void commit_2(void)
 	must(weir_var_commit(parts, 2, WEIR_NO_DEADLINE, NULL, NULL));
 }
 
-/* -- the table --------------------------------------------------------------------------------- */
+/* -- tables of rows of 256 bytes ------------------------------------------------------------------ */
+
+enum { ROWS = 100 };
+
+static weir_table *rows;
+static weir_tensor *one, *few, *many;
+
+static void rows_begin(int64_t count)
+{
+	struct weir_table_options options = {WEIR_TABLE_OPTIONS_INIT, .dtype = WEIR_I64, .rows = count,
+	                                     .row = &(weir_shape){1, {32}}};
+	int64_t indices[ROWS];
+
+	for (int64_t i = 0; i < ROWS; i++)
+		indices[i] = i * (count / ROWS);
+	must(weir_table_create(NULL, &options, &rows, NULL));
+	must(weir_tensor_scalar_i64(1, &one));
+	must(weir_tensor_copy_of(WEIR_I64, &(weir_shape){1, {1}}, indices, NULL, &few));
+	must(weir_tensor_copy_of(WEIR_I64, &(weir_shape){1, {ROWS}}, indices, NULL, &many));
+}
+
+static void rows_begin_32_mib(void)
+{
+	rows_begin((int64_t)1 << 17);
+}
+
+static void rows_begin_1_gib(void)
+{
+	rows_begin((int64_t)1 << 22);
+}
+
+static void rows_end(void)
+{
+	weir_tensor_release(one);
+	weir_tensor_release(few);
+	weir_tensor_release(many);
+	must(weir_table_destroy(rows, NULL));
+}
+
+static void update_1_row(void)
+{
+	must(weir_table_scatter(rows, WEIR_SCATTER_ADD, few, one, WEIR_NO_DEADLINE, NULL, NULL));
+}
+
+static void update_100_rows(void)
+{
+	must(weir_table_scatter(rows, WEIR_SCATTER_ADD, many, one, WEIR_NO_DEADLINE, NULL, NULL));
+}
+
+/* -- the table of operations --------------------------------------------------------------------- */
 
 static const struct operation {
 	const char *name;
@@ -350,6 +400,9 @@ static const struct operation {
 	{"snapshot of 2, release", vars_begin, nothing, snapshot_2, nothing, vars_end},
 	{"snapshot of 8, release", vars_begin, nothing, snapshot_8, nothing, vars_end},
 	{"commit of 2", vars_begin, nothing, commit_2, nothing, vars_end},
+	{"table of 1 GiB, update of a row", rows_begin_1_gib, nothing, update_1_row, nothing, rows_end},
+	{"table of 32 MiB, update of 100 rows", rows_begin_32_mib, nothing, update_100_rows, nothing, rows_end},
+	{"table of 1 GiB, update of 100 rows", rows_begin_1_gib, nothing, update_100_rows, nothing, rows_end},
 };
 enum { OPERATIONS = sizeof(operations) / sizeof(operations[0]) };
 _Static_assert((int)OPERATIONS <= (int)MAX_OPERATIONS, "each operation has its marks");

@@ -41,6 +41,7 @@ extern const struct section_contender weir_section_contender, fair_section_conte
 extern const struct snapshot_contender weir_snapshot_contender, weir_txn_contender, mutex_snapshot_contender,
 	seqlock_snapshot_contender;
 extern const struct scatter_contender weir_table_contender, weir_var_scatter_contender, rwlock_scatter_contender;
+extern const struct scatter_contender mutex_scatter_contender, sharded_scatter_contender;
 extern const struct counter_contender weir_counter_contender, weir_histogram_contender, atomic_counter_contender,
 	processor_counter_contender, hashed_counter_contender, tbb_counter_contender, mutex_counter_contender;
 extern const struct memory_contender weir_stopped_contender, weir_held_contender, urcu_memory_contender;

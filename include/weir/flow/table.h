@@ -136,7 +136,8 @@ WEIR_API const void *weir_table_view_row(const weir_table_view *view, int64_t in
  *
  * @since 0.1
  */
-WEIR_API const void *weir_table_view_rows(const weir_table_view *view, int64_t first, int64_t *count);
+WEIR_API const void *weir_table_view_rows(const weir_table_view *view, int64_t first,
+                                          int64_t *count);
 
 /*
  * Gives a tensor of shape [indices..., row...]; indices are i32 or i64. allocator may be NULL.

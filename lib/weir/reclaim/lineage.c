@@ -155,6 +155,19 @@ void weiri_generation_init(struct weiri_generation *generation, struct weiri_lin
 	weiri_store_relaxed(&generation->pinned, NULL);
 }
 
+/* Called by the only thread that may end it. */
+static WEIRI_UNSEEN void assert_not_ended(const struct weiri_generation *generation)
+{
+	WEIR_ASSERT2(L5, !weiri_peek(&generation->ended));
+}
+
+void weiri_generation_end(struct weiri_generation *generation)
+{
+	WEIR_ASSERT_LOOK(assert_not_ended(generation));
+	/* [P2 release] pairs with the sweep. */
+	weiri_store_release(&generation->ended, true);
+}
+
 bool weiri_lineage_give(struct weiri_lineage *lineage)
 {
 	/* [P5 acq_rel] pairs with itself. */

@@ -113,9 +113,9 @@ struct weiri_ledger;
 
 struct weiri_lineage {
 	_Atomic(struct weiri_ledger *) ledger;
-	_Atomic(uint64_t) due;        /* a sweep is worth its cost when `garbage` has this value */
-	_Atomic(size_t) references;   /* one of the owner, one of each generation that has not ended */
-	weir_allocator allocator;     /* constant */
+	_Atomic(uint64_t) due;      /* a sweep is worth its cost when `garbage` has this value */
+	_Atomic(size_t) references; /* one of the owner, one of each generation that has not ended */
+	weir_allocator allocator;   /* constant */
 };
 
 /*
@@ -161,12 +161,7 @@ WEIRI_SHARED void weiri_parts_release(struct weiri_parts *list, const weir_alloc
  * be freed as soon as this function has marked it. Otherwise the caller frees it. The caller gives
  * the reference of the lineage back afterwards.
  */
-static inline void weiri_generation_end(struct weiri_generation *generation)
-{
-	WEIR_ASSERT1(L5, !weiri_peek(&generation->ended));
-	/* [P2 release] pairs with the sweep. */
-	weiri_store_release(&generation->ended, true);
-}
+WEIRI_SHARED void weiri_generation_end(struct weiri_generation *generation);
 
 /* Gives a reference back. Returns true if it was the last: the caller calls weiri_lineage_end(). */
 WEIRI_SHARED WEIRI_MUST_CHECK bool weiri_lineage_give(struct weiri_lineage *lineage);
