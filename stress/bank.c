@@ -71,7 +71,7 @@ static int64_t value_of(const weir_read *read)
 static void count_up(struct stress_thread *self)
 {
 	weir_tensor *one = bank_make(1);
-	weir_read published = {NULL, 0, NULL}, *wanted = stress_one_in(self, 2) ? &published : NULL;
+	weir_read published = {.hold = NULL}, *wanted = stress_one_in(self, 2) ? &published : NULL;
 
 	stress_begin(self, "assign_add");
 	if (one != NULL &&

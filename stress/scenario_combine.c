@@ -130,7 +130,7 @@ static void add_once(struct stress_thread *self, uint64_t *last)
 {
 	int64_t amount = 1 + (int64_t)stress_below(self, MOST_AMOUNT);
 	int subtracts = stress_one_in(self, 3);
-	weir_read published = {NULL, 0, NULL};
+	weir_read published = {.hold = NULL};
 	enum weir_status status;
 
 	stress_begin(self, "add");

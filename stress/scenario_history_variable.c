@@ -96,7 +96,7 @@ static void ask_version(struct history_log *log, uint64_t object)
 static void assign(struct stress_thread *self, struct history_log *log, uint64_t object, uint64_t tag)
 {
 	weir_tensor *value = draw_payload(self, tag);
-	weir_read published = {NULL, 0, NULL};
+	weir_read published = {.hold = NULL};
 	uint64_t called = history_call(log);
 	enum weir_status status = weir_var_assign(under_test.var[object], value, WEIR_NO_DEADLINE, &published, NULL);
 	uint64_t returned = history_return(log), version = published.version;
@@ -176,7 +176,7 @@ static void compare_assign(struct stress_thread *self, struct history_log *log, 
 {
 	weir_tensor *value = draw_payload(self, tag);
 	uint64_t expected = under_test.seen[log->thread].version[object], called = history_call(log);
-	weir_read published = {NULL, 0, NULL};
+	weir_read published = {.hold = NULL};
 	enum weir_status status = weir_var_compare_assign(under_test.var[object], outside(object, expected), value,
 	                                                  WEIR_NO_DEADLINE, &published, NULL);
 	uint64_t returned = history_return(log), there = in_round(object, published.version);

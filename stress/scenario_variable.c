@@ -135,7 +135,7 @@ static void snapshot_all(struct stress_thread *self, uint64_t last[])
 static void reader(struct stress_thread *self, void *context)
 {
 	uint64_t last[VARIABLES] = {0};
-	struct held bag[BAG] = {{{NULL, 0, NULL}, 0}};
+	struct held bag[BAG] = {{{.hold = NULL}, 0}};
 
 	(void)context;
 	while (stress_goes_on()) {
@@ -182,7 +182,7 @@ static void assign(struct stress_thread *self, uint64_t last[], unsigned index)
 static void compare_assign(struct stress_thread *self, uint64_t last[], unsigned index)
 {
 	uint64_t expected = weir_var_version(variables[index]), version;
-	weir_read published = {NULL, 0, NULL};
+	weir_read published = {.hold = NULL};
 	weir_tensor *value = payload_for(self, index, expected + 1);
 	weir_error error = {WEIR_OK, ""};
 	enum weir_status status;
@@ -357,7 +357,7 @@ static void note_published(const weir_read *published, uint64_t *last)
 static void increment(struct stress_thread *self, uint64_t *last, weir_tensor *plus_one, weir_tensor *minus_one)
 {
 	weir_error error = {WEIR_OK, ""};
-	weir_read published = {NULL, 0, NULL}, *wanted = stress_one_in(self, 4) ? NULL : &published;
+	weir_read published = {.hold = NULL}, *wanted = stress_one_in(self, 4) ? NULL : &published;
 
 	if (stress_one_in(self, 2)) {
 		stress_begin(self, "assign_add");

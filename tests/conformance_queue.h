@@ -279,8 +279,8 @@ static inline weir_tensor_queue *two_shapes_queue(const struct kind *kind, weir_
 static inline void each_dtype_round_trips(const struct kind *kind)
 {
 	enum { ROWS = 32 };
-	static const enum weir_dtype dtypes[] = {WEIR_BOOL, WEIR_U8,  WEIR_I8,  WEIR_I16, WEIR_I32,
-	                                         WEIR_I64,  WEIR_F16, WEIR_F32, WEIR_F64, WEIR_BYTES};
+	static const enum weir_dtype dtypes[] = {WEIR_BOOL, WEIR_U8,  WEIR_I8,    WEIR_I16, WEIR_I32, WEIR_I64, WEIR_F16,
+	                                         WEIR_F32,  WEIR_F64, WEIR_BYTES, WEIR_U16, WEIR_U32, WEIR_U64, WEIR_BF16};
 	weir_shape rows = vector_shape(ROWS);
 
 	for (size_t i = 0; i < sizeof(dtypes) / sizeof(dtypes[0]); i++) {

@@ -50,6 +50,9 @@ static inline double element(enum weir_dtype dtype, const void *data, size_t i)
 	case WEIR_I16: return ((const int16_t *)data)[i];
 	case WEIR_I32: return ((const int32_t *)data)[i];
 	case WEIR_I64: return (double)((const int64_t *)data)[i];
+	case WEIR_U16: return ((const uint16_t *)data)[i];
+	case WEIR_U32: return ((const uint32_t *)data)[i];
+	case WEIR_U64: return (double)((const uint64_t *)data)[i];
 	case WEIR_F32: return (double)((const float *)data)[i];
 	case WEIR_F64: return ((const double *)data)[i];
 	default: cr_assert_fail("no number"); return 0;
@@ -64,6 +67,9 @@ static inline void set_element(enum weir_dtype dtype, void *data, size_t i, doub
 	case WEIR_I16: ((int16_t *)data)[i] = (int16_t)value; break;
 	case WEIR_I32: ((int32_t *)data)[i] = (int32_t)value; break;
 	case WEIR_I64: ((int64_t *)data)[i] = (int64_t)value; break;
+	case WEIR_U16: ((uint16_t *)data)[i] = (uint16_t)value; break;
+	case WEIR_U32: ((uint32_t *)data)[i] = (uint32_t)value; break;
+	case WEIR_U64: ((uint64_t *)data)[i] = (uint64_t)value; break;
 	case WEIR_F32: ((float *)data)[i] = (float)value; break;
 	case WEIR_F64: ((double *)data)[i] = value; break;
 	default: cr_assert_fail("no number");

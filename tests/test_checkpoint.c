@@ -33,8 +33,8 @@ static weir_var *variable_of(enum weir_dtype dtype, const weir_shape *shape, con
 	return var;
 }
 
-static const enum weir_dtype numbers[] = {WEIR_BOOL, WEIR_U8,  WEIR_I8,  WEIR_I16, WEIR_I32,
-                                          WEIR_I64,  WEIR_F16, WEIR_F32, WEIR_F64};
+static const enum weir_dtype numbers[] = {WEIR_BOOL, WEIR_U8,  WEIR_I8,  WEIR_I16, WEIR_I32, WEIR_I64, WEIR_F16,
+                                          WEIR_F32,  WEIR_F64, WEIR_U16, WEIR_U32, WEIR_U64, WEIR_BF16};
 enum { NUMBERS = sizeof(numbers) / sizeof(numbers[0]) };
 
 Test(checkpoint, every_dtype_comes_back_as_it_was)

@@ -100,12 +100,15 @@ Test(checkpoint_store, one_that_was_made_otherwise_is_refused_by_the_property)
 
 static _Atomic(uint32_t) complaints;
 
-static void hear(enum weir_log_level level, const char *message)
+static void hear(void *context, enum weir_log_level level, const char *message)
 {
+	(void)context;
 	cr_assert_eq(level, WEIR_LOG_ERROR);
 	cr_assert_not_null(strstr(message, "\"watched\""), "%s", message);
 	(void)weiri_fetch_add_relaxed(&complaints, 1u);
 }
+
+static const weir_log_hook hear_hook = {hear, NULL};
 
 Test(checkpoint_store, one_that_is_still_waited_for_is_kept_and_told_of)
 {
@@ -114,7 +117,7 @@ Test(checkpoint_store, one_that_is_still_waited_for_is_kept_and_told_of)
 	weir_watch *watch = NULL;
 
 	cr_assert_eq(weir_watch_create(var, 1, &watch, NULL), WEIR_OK);
-	weir_log_set_hook(hear);
+	weir_log_set_hook(&hear_hook);
 	weir_store_destroy(store, NULL);
 	weir_log_set_hook(NULL);
 	cr_assert_eq(weiri_load_relaxed(&complaints), 1u);

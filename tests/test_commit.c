@@ -41,7 +41,7 @@ Test(commit, changes_all_and_says_the_numbers_in_the_order_of_parts)
 Test(commit, an_abort_names_the_variable_its_version_and_the_expected_one)
 {
 	weir_var *vars[2] = {variable(1), named_variable("bias", 1)};
-	weir_read published[2] = {{NULL, 42, NULL}, {NULL, 42, NULL}};
+	weir_read published[2] = {{.version = 42}, {.version = 42}};
 	weir_tensor *two = number(2);
 	struct weir_commit_part parts[2] = {{vars[0], 1, two}, {vars[1], 5, two}};
 	weir_error error = {WEIR_OK, ""};
@@ -725,7 +725,7 @@ static void compare_and_assign(void *context)
 {
 	struct exchange *exchange = context;
 
-	weir_read published = {NULL, 0, NULL};
+	weir_read published = {.hold = NULL};
 
 	exchange->status = weir_var_compare_assign(exchange->var, 1, exchange->value, WEIR_NO_DEADLINE, &published, NULL);
 	exchange->found = published.version;

@@ -312,11 +312,14 @@ Test(coordinator, grace_expires_and_the_stragglers_are_named)
 
 static _Atomic(int) warnings;
 
-static void count_warning(enum weir_log_level level, const char *message)
+static void count_warning(void *context, enum weir_log_level level, const char *message)
 {
+	(void)context;
 	if (level == WEIR_LOG_WARNING && strstr(message, "stubborn") != NULL)
 		(void)weiri_fetch_add_relaxed(&warnings, 1);
 }
+
+static const weir_log_hook count_warning_hook = {count_warning, NULL};
 
 Test(coordinator, stragglers_can_be_ignored_and_go_to_the_log)
 {
@@ -325,7 +328,7 @@ Test(coordinator, stragglers_can_be_ignored_and_go_to_the_log)
 
 	start(coordinator, "stubborn", until_allowed, &job);
 	cr_expect_eq(weir_coordinator_request_stop(coordinator, NULL), WEIR_OK);
-	weir_log_set_hook(count_warning);
+	weir_log_set_hook(&count_warning_hook);
 	cr_expect_eq(weir_coordinator_join(coordinator, WEIR_NO_DEADLINE, 0, WEIR_COORDINATOR_IGNORE_STRAGGLERS, NULL),
 	             WEIR_OK);
 	weir_log_set_hook(NULL);

@@ -58,7 +58,8 @@ static void expect_result(operation *apply, enum weir_dtype dtype, const void *a
 
 Test(elementwise, nothing_is_written_behind_the_last_element)
 {
-	static const enum weir_dtype dtypes[] = {WEIR_U8, WEIR_I8, WEIR_I16, WEIR_I32, WEIR_I64, WEIR_F32, WEIR_F64};
+	static const enum weir_dtype dtypes[] = {WEIR_U8,  WEIR_I8,  WEIR_I16, WEIR_I32, WEIR_I64,
+	                                         WEIR_F32, WEIR_F64, WEIR_U16, WEIR_U32, WEIR_U64};
 	static const enum weiri_combine hows[] = {WEIRI_COMBINE_ADD, WEIRI_COMBINE_SUBTRACT};
 	_Alignas(64) static const unsigned char zeros[128 * sizeof(double)];
 	_Alignas(64) static unsigned char out[128 * sizeof(double)];
@@ -79,6 +80,9 @@ Test(elementwise, nothing_is_written_behind_the_last_element)
 Test(elementwise, integers_wrap)
 {
 	expect_result(add, WEIR_U8, (uint8_t[]){250, 1}, (uint8_t[]){10, 2}, (uint8_t[]){4, 3}, 2);
+	expect_result(add, WEIR_U16, (uint16_t[]){UINT16_MAX}, (uint16_t[]){2}, (uint16_t[]){1}, 1);
+	expect_result(add, WEIR_U32, (uint32_t[]){UINT32_MAX}, (uint32_t[]){2}, (uint32_t[]){1}, 1);
+	expect_result(subtract, WEIR_U64, (uint64_t[]){0}, (uint64_t[]){1}, (uint64_t[]){UINT64_MAX}, 1);
 	expect_result(subtract, WEIR_U8, (uint8_t[]){1, 9}, (uint8_t[]){2, 2}, (uint8_t[]){255, 7}, 2);
 	expect_result(add, WEIR_I8, (int8_t[]){127, -1}, (int8_t[]){1, 1}, (int8_t[]){-128, 0}, 2);
 	expect_result(subtract, WEIR_I8, (int8_t[]){-128, 5}, (int8_t[]){1, 7}, (int8_t[]){127, -2}, 2);
@@ -191,7 +195,7 @@ Test(elementwise, operands_that_differ_are_refused)
 
 Test(elementwise, bool_f16_and_bytes_have_no_arithmetic)
 {
-	static const enum weir_dtype dtypes[] = {WEIR_BOOL, WEIR_F16, WEIR_BYTES};
+	static const enum weir_dtype dtypes[] = {WEIR_BOOL, WEIR_F16, WEIR_BF16, WEIR_BYTES};
 
 	for (size_t i = 0; i < sizeof(dtypes) / sizeof(dtypes[0]); i++) {
 		weir_tensor *tensor = vector(dtypes[i], (weir_bytes[]){{"", 0}}, 1);

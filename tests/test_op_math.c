@@ -277,9 +277,9 @@ Test(op_math, cast_saturates_and_truncates)
 
 /* -- every dtype, compared with long double, which holds each of them exactly ------------------ */
 
-static const enum weir_dtype every_dtype[] = {WEIR_BOOL, WEIR_U8,  WEIR_I8,  WEIR_I16,
-                                              WEIR_I32,  WEIR_I64, WEIR_F32, WEIR_F64};
-enum { DTYPES = sizeof(every_dtype) / sizeof(every_dtype[0]), NUMERIC_FROM = 4 };
+static const enum weir_dtype every_dtype[] = {WEIR_BOOL, WEIR_U8,  WEIR_I8,  WEIR_I16, WEIR_U16, WEIR_U32,
+                                              WEIR_U64,  WEIR_I32, WEIR_I64, WEIR_F32, WEIR_F64};
+enum { DTYPES = sizeof(every_dtype) / sizeof(every_dtype[0]), NUMERIC_FROM = 7 };
 
 static int is_float(enum weir_dtype dtype)
 {
@@ -293,11 +293,15 @@ static long double element(const void *data, enum weir_dtype dtype, size_t at)
 	case WEIR_U8: return ((const uint8_t *)data)[at];
 	case WEIR_I8: return ((const int8_t *)data)[at];
 	case WEIR_I16: return ((const int16_t *)data)[at];
+	case WEIR_U16: return ((const uint16_t *)data)[at];
+	case WEIR_U32: return ((const uint32_t *)data)[at];
+	case WEIR_U64: return ((const uint64_t *)data)[at];
 	case WEIR_I32: return ((const int32_t *)data)[at];
 	case WEIR_I64: return ((const int64_t *)data)[at];
 	case WEIR_F32: return ((const float *)data)[at];
 	case WEIR_F64: return ((const double *)data)[at];
 	case WEIR_F16:
+	case WEIR_BF16:
 	case WEIR_BYTES: break;
 	}
 	cr_assert(0, "no such element");
@@ -307,13 +311,11 @@ static long double element(const void *data, enum weir_dtype dtype, size_t at)
 /* The value in a dtype: rounded towards zero and saturated, or the nearest one. */
 static long double fitted(long double value, enum weir_dtype dtype)
 {
-	static const long double low[] = {
-		[WEIR_U8] = 0, [WEIR_I8] = INT8_MIN, [WEIR_I16] = INT16_MIN, [WEIR_I32] = INT32_MIN, [WEIR_I64] = INT64_MIN};
-	static const long double high[] = {[WEIR_U8] = UINT8_MAX,
-	                                   [WEIR_I8] = INT8_MAX,
-	                                   [WEIR_I16] = INT16_MAX,
-	                                   [WEIR_I32] = INT32_MAX,
-	                                   [WEIR_I64] = INT64_MAX};
+	static const long double low[] = {[WEIR_U8] = 0,          [WEIR_I8] = INT8_MIN,   [WEIR_I16] = INT16_MIN,
+	                                  [WEIR_I32] = INT32_MIN, [WEIR_I64] = INT64_MIN, [WEIR_U64] = 0};
+	static const long double high[] = {
+		[WEIR_U8] = UINT8_MAX,  [WEIR_I8] = INT8_MAX,    [WEIR_I16] = INT16_MAX,  [WEIR_I32] = INT32_MAX,
+		[WEIR_I64] = INT64_MAX, [WEIR_U16] = UINT16_MAX, [WEIR_U32] = UINT32_MAX, [WEIR_U64] = (long double)UINT64_MAX};
 
 	if (dtype == WEIR_BOOL)
 		return value != 0;
@@ -338,11 +340,15 @@ static weir_tensor *tensor_of(enum weir_dtype dtype, weir_shape shape, const lon
 		case WEIR_U8: ((uint8_t *)data)[i] = (uint8_t)fitted(values[i], dtype); break;
 		case WEIR_I8: ((int8_t *)data)[i] = (int8_t)fitted(values[i], dtype); break;
 		case WEIR_I16: ((int16_t *)data)[i] = (int16_t)fitted(values[i], dtype); break;
+		case WEIR_U16: ((uint16_t *)data)[i] = (uint16_t)fitted(values[i], dtype); break;
+		case WEIR_U32: ((uint32_t *)data)[i] = (uint32_t)fitted(values[i], dtype); break;
+		case WEIR_U64: ((uint64_t *)data)[i] = (uint64_t)fitted(values[i], dtype); break;
 		case WEIR_I32: ((int32_t *)data)[i] = (int32_t)fitted(values[i], dtype); break;
 		case WEIR_I64: ((int64_t *)data)[i] = (int64_t)fitted(values[i], dtype); break;
 		case WEIR_F32: ((float *)data)[i] = (float)values[i]; break;
 		case WEIR_F64: ((double *)data)[i] = (double)values[i]; break;
 		case WEIR_F16:
+		case WEIR_BF16:
 		case WEIR_BYTES: cr_assert(0, "no such element"); break;
 		}
 	}
@@ -370,12 +376,12 @@ static int long_double_holds_int64(void)
 	return most + 1 != most;
 }
 
-/* The last value is beyond int64. */
+/* The last values are beyond int64, and beyond uint64. */
 Test(op_math, every_dtype_is_cast_to_every_other)
 {
-	static const long double values[] = {0,    1,   -1,    2.75L,  -3.5L, 127,   128,
-	                                     -129, 300, 40000, -40000, 3e9L,  -3e9L, 1e25L};
-	const size_t count = sizeof(values) / sizeof(values[0]) - (long_double_holds_int64() ? 0 : 1);
+	static const long double values[] = {0,   1,     -1,     2.75L, -3.5L, 127,   128,  -129,
+	                                     300, 40000, -40000, 3e9L,  -3e9L, 1e19L, 1e25L};
+	const size_t count = sizeof(values) / sizeof(values[0]) - (long_double_holds_int64() ? 0 : 2);
 	weir_shape shape = kit_shape(1, (int)count);
 	weir_graph *graph = kit_graph();
 	weir_session *session = kit_session(graph, 0);

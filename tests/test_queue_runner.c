@@ -255,11 +255,14 @@ Test(queue_runner, errors_without_a_coordinator_are_kept_and_close_the_queue)
 static weir_queue_runner *logged_runner;
 static size_t errors_when_logged;
 
-static void count_errors(enum weir_log_level level, const char *message)
+static void count_errors(void *context, enum weir_log_level level, const char *message)
 {
+	(void)context;
 	if (level == WEIR_LOG_ERROR && strstr(message, "block 7 is gone") != NULL)
 		errors_when_logged = weir_queue_runner_error_count(logged_runner);
 }
+
+static const weir_log_hook count_errors_hook = {count_errors, NULL};
 
 static void log_nothing(void)
 {
@@ -274,7 +277,7 @@ Test(queue_runner, an_error_is_there_when_the_log_tells_of_it, .fini = log_nothi
 
 	logged_runner = create(&step, 1, 1, &ends);
 	errors_when_logged = 0;
-	weir_log_set_hook(count_errors);
+	weir_log_set_hook(&count_errors_hook);
 	start(logged_runner, NULL);
 	cr_assert_eq(weir_queue_runner_join(logged_runner, weir_deadline_in(long_ns)), WEIR_OK);
 	cr_expect_eq(errors_when_logged, 1);

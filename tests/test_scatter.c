@@ -28,7 +28,8 @@
 	} \
 	static void name(void)
 
-static const enum weir_dtype numbers[] = {WEIR_U8, WEIR_I8, WEIR_I16, WEIR_I32, WEIR_I64, WEIR_F32, WEIR_F64};
+static const enum weir_dtype numbers[] = {WEIR_U8,  WEIR_I8,  WEIR_I16, WEIR_I32, WEIR_I64,
+                                          WEIR_U16, WEIR_U32, WEIR_U64, WEIR_F32, WEIR_F64};
 enum { NUMBERS = sizeof(numbers) / sizeof(numbers[0]) };
 
 static weir_var *table_var(enum weir_dtype dtype, weir_shape shape, const void *data)
@@ -44,6 +45,14 @@ static weir_var *table_var(enum weir_dtype dtype, weir_shape shape, const void *
 }
 
 /* -- one row ----------------------------------------------------------------------------------- */
+
+/* The values of the test are small; only unsigned results below 0 wrap. */
+static double wrapped(enum weir_dtype dtype, double value)
+{
+	bool is_unsigned = dtype == WEIR_U8 || dtype == WEIR_U16 || dtype == WEIR_U32 || dtype == WEIR_U64;
+
+	return is_unsigned && value < 0 ? value + ldexp(1.0, 8 * (int)weir_dtype_size(dtype)) : value;
+}
 
 /*
  * Every way, dtype and length around that of a block. The values are 1 to 6, so that all results
@@ -69,7 +78,7 @@ Test(scatter, rows_combine_as_their_elements_do)
 					if (numbers[d] == WEIR_F32)
 						wanted = (double)(float)wanted;
 					else if (numbers[d] != WEIR_F64)
-						wanted = numbers[d] == WEIR_U8 ? fmod(trunc(wanted) + 256, 256) : trunc(wanted);
+						wanted = wrapped(numbers[d], trunc(wanted));
 					cr_assert_float_eq(is, wanted, 0, "%s, way %d, element %zu of %zu: %g, expected %g",
 					                   weir_dtype_name(numbers[d]), (int)how, i, n, is, wanted);
 				}
@@ -93,6 +102,23 @@ Test(scatter, integers_wrap_around)
 	cr_expect_eq(x32, INT32_MIN);
 	weiri_row_combine(WEIRI_COMBINE_ADD, WEIR_I8, &x8, &one8, 1);
 	cr_expect_eq(x8, -128);
+}
+
+Test(scatter, unsigned_integers_have_no_sign)
+{
+	uint64_t x64[4] = {UINT64_MAX, UINT64_MAX, 0, UINT64_MAX}, one = 1, two = 2;
+	uint32_t x32 = UINT32_MAX, most = UINT32_MAX;
+	uint16_t x16 = 3, four = 4;
+
+	weiri_row_combine(WEIRI_COMBINE_DIVIDE, WEIR_U64, &x64[0], &two, 1);
+	weiri_row_combine(WEIRI_COMBINE_MINIMUM, WEIR_U64, &x64[1], &one, 1);
+	weiri_row_combine(WEIRI_COMBINE_SUBTRACT, WEIR_U64, &x64[2], &one, 1);
+	weiri_row_combine(WEIRI_COMBINE_MAXIMUM, WEIR_U64, &x64[3], &one, 1);
+	cr_expect(x64[0] == UINT64_MAX / 2 && x64[1] == 1 && x64[2] == UINT64_MAX && x64[3] == UINT64_MAX);
+	weiri_row_combine(WEIRI_COMBINE_MULTIPLY, WEIR_U32, &x32, &most, 1);
+	cr_expect_eq(x32, 1);
+	weiri_row_combine(WEIRI_COMBINE_SUBTRACT, WEIR_U16, &x16, &four, 1);
+	cr_expect_eq(x16, UINT16_MAX);
 }
 
 Test(scatter, what_is_there_stays_where_one_is_no_number)

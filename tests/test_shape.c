@@ -40,13 +40,17 @@ Test(dtype, sizes_are_those_of_the_c_types)
 	cr_expect_eq(weir_dtype_size(WEIR_F32), sizeof(float));
 	cr_expect_eq(weir_dtype_size(WEIR_F64), sizeof(double));
 	cr_expect_eq(weir_dtype_size(WEIR_BYTES), sizeof(weir_bytes));
+	cr_expect_eq(weir_dtype_size(WEIR_U16), sizeof(uint16_t));
+	cr_expect_eq(weir_dtype_size(WEIR_U32), sizeof(uint32_t));
+	cr_expect_eq(weir_dtype_size(WEIR_U64), sizeof(uint64_t));
+	cr_expect_eq(weir_dtype_size(WEIR_BF16), 2);
 }
 
 Test(dtype, every_dtype_has_a_name_of_its_own)
 {
-	for (int a = WEIR_BOOL; a <= WEIR_BYTES; a++) {
+	for (int a = WEIR_BOOL; a <= WEIR_BF16; a++) {
 		cr_expect_str_neq(weir_dtype_name((enum weir_dtype)a), "unknown");
-		for (int b = a + 1; b <= WEIR_BYTES; b++)
+		for (int b = a + 1; b <= WEIR_BF16; b++)
 			cr_expect_str_neq(weir_dtype_name((enum weir_dtype)a), weir_dtype_name((enum weir_dtype)b));
 	}
 	cr_expect_str_eq(weir_dtype_name(WEIR_F32), "f32");
@@ -59,7 +63,7 @@ Test(dtype, a_number_that_is_none_has_no_size_and_no_name)
 	 * These numbers are within the range of the enum's bits, as that of an uninitialized field may
 	 * be.
 	 */
-	static const int numbers[] = {0, WEIR_BYTES + 1, 15};
+	static const int numbers[] = {0, WEIR_BF16 + 1};
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
 		cr_expect_eq(weir_dtype_size((enum weir_dtype)numbers[i]), 0, "%d", numbers[i]);

@@ -347,11 +347,14 @@ Test(shared_queue, each_allocation_of_the_queue_may_fail)
 
 static char logged[512];
 
-static void listen(enum weir_log_level level, const char *message)
+static void listen(void *context, enum weir_log_level level, const char *message)
 {
+	(void)context;
 	cr_expect_eq(level, WEIR_LOG_ERROR);
 	(void)snprintf(logged, sizeof(logged), "%s", message);
 }
+
+static const weir_log_hook listen_hook = {listen, NULL};
 
 static void forget(void *context, enum weir_status status, const weir_error *error, weir_tensor *const tuple[],
                    size_t count)
@@ -374,7 +377,7 @@ Test(shared_queue, a_queue_in_which_somebody_waits_outlives_its_last_reference)
 	cr_assert_eq(weir_store_find(store, NULL, "shared", weir_tensor_queue_type(), &resource, NULL), WEIR_OK);
 	queue = queue_in(resource);
 	cr_assert_eq(weir_tensor_queue_start_dequeue(queue, forget, &status, &op, NULL), WEIR_OK);
-	weir_log_set_hook(listen);
+	weir_log_set_hook(&listen_hook);
 	weir_store_destroy(store, NULL);
 	cr_expect_str_eq(logged, "");
 	weir_resource_release(resource);

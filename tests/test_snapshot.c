@@ -200,7 +200,7 @@ Test(snapshot, a_variable_without_a_value_is_named_and_no_handle_is_held)
 Test(snapshot, a_read_that_fails_leaves_the_handle_alone)
 {
 	weir_var *var = empty_variable("v");
-	weir_read read = {NULL, 42, NULL}, many[WEIRI_SLOTS];
+	weir_read read = {.version = 42}, many[WEIRI_SLOTS];
 	weir_var *other = variable(1);
 
 	cr_expect_eq(weir_var_read(var, &read), WEIR_FAILED_PRECONDITION);

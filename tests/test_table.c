@@ -498,7 +498,7 @@ Test(table, an_index_out_of_bounds_changes_nothing)
 {
 	weir_table *table = table_of(WEIR_I64, 10, NULL, NULL);
 	weir_tensor *indices = indices_of((int64_t[]){1, 10}, 2), *one = number(1), *out = NULL;
-	weir_table_view none = {0, {NULL, 0, NULL}}, view;
+	weir_table_view none = {0, {.hold = NULL}}, view;
 	weir_error error;
 
 	cr_expect_eq(weir_table_scatter(table, WEIR_SCATTER_ADD, indices, one, WEIR_NO_DEADLINE, NULL, &error),

@@ -82,7 +82,7 @@ Test(var, exchange_gives_back_the_version_that_it_replaced)
 {
 	weir_var *var = variable(1);
 	weir_tensor *two = number(2), *wrong = NULL;
-	weir_read old, untouched = {NULL, 42, NULL};
+	weir_read old, untouched = {.version = 42};
 
 	assign(var, 5);
 	cr_assert_eq(weir_var_exchange(var, two, WEIR_NO_DEADLINE, &old, NULL), WEIR_OK);
@@ -126,7 +126,7 @@ Test(var, exchanges_beyond_the_slots_keep_what_they_replaced)
 Test(var, read_if_newer_says_when_there_is_nothing)
 {
 	weir_var *var = variable(1);
-	weir_read read = {NULL, 42, NULL};
+	weir_read read = {.version = 42};
 
 	cr_expect_eq(weir_var_try_read_newer(var, 1, &read), WEIR_WOULD_BLOCK);
 	cr_expect_eq(weir_var_try_read_newer(var, 7, &read), WEIR_WOULD_BLOCK);
@@ -407,7 +407,7 @@ Test(var, exchange_of_a_variable_without_a_value_replaces_none)
 {
 	weir_var *var = vector_variable(3);
 	weir_tensor *value = vector(WEIR_I64, 3);
-	weir_read old = {value, 42, NULL};
+	weir_read old = {.tensor = value, .version = 42};
 
 	cr_assert_eq(weir_var_exchange(var, value, WEIR_NO_DEADLINE, &old, NULL), WEIR_OK);
 	cr_expect_null(old.tensor);

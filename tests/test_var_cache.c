@@ -75,7 +75,7 @@ Test(var_cache, reads_nothing_before_there_is_a_value)
 
 Test(var_cache, accepts_what_holds_nothing)
 {
-	weir_var_cache none = {NULL, NULL, NULL, {NULL, 0, NULL}};
+	weir_var_cache none = {.var = NULL};
 
 	weir_var_cache_init(NULL, NULL);
 	weir_var_cache_release(NULL);

@@ -41,7 +41,7 @@ static void expect_version(weir_var *var, uint64_t number)
 
 static void expect_gone(weir_var *var, uint64_t number)
 {
-	weir_read read = {NULL, 42, NULL};
+	weir_read read = {.version = 42};
 
 	cr_expect_eq(weir_var_read_version(var, number, &read), WEIR_NOT_FOUND, "version %" PRIu64, number);
 	cr_expect_eq(read.version, 42, "untouched");

@@ -41,7 +41,7 @@ static void destroy(weir_var *var)
 Test(watch, what_is_there_already_is_not_waited_for)
 {
 	weir_var *var = variable(5);
-	weir_read read = {NULL, 0, NULL};
+	weir_read read = {.hold = NULL};
 	weir_error error;
 
 	cr_assert_eq(weir_var_wait(var, 0, 0, NULL, &read, NULL), WEIR_OK);
@@ -393,7 +393,7 @@ Test(watch, a_descriptor_is_readable_exactly_while_there_is_something_newer)
 {
 	weir_var *var = variable(0);
 	weir_watch *watch = NULL, *from_the_start = NULL;
-	weir_read read = {NULL, 42, NULL};
+	weir_read read = {.version = 42};
 
 	cr_assert_eq(weir_watch_create(var, 1, &watch, NULL), WEIR_OK);
 	cr_assert_eq(weir_watch_create(var, 0, &from_the_start, NULL), WEIR_OK);

@@ -50,7 +50,11 @@ enum weir_dtype {
 	WEIR_F16 = 7, /* IEEE binary16, storage only: no arithmetic */
 	WEIR_F32 = 8,
 	WEIR_F64 = 9,
-	WEIR_BYTES = 10 /* byte strings: the elements are weir_bytes */
+	WEIR_BYTES = 10, /* byte strings: the elements are weir_bytes */
+	WEIR_U16 = 11,
+	WEIR_U32 = 12,
+	WEIR_U64 = 13,
+	WEIR_BF16 = 14 /* bfloat16, the upper half of an f32; storage only: no arithmetic */
 };
 
 enum weir_tensor_limits { WEIR_MAX_RANK = 8, WEIR_TENSOR_ALIGNMENT = 64 };
@@ -175,18 +179,22 @@ WEIR_API enum weir_status weir_tensor_copy_of(enum weir_dtype dtype, const weir_
                                               weir_tensor **out);
 
 /*
- * Create tensors of rank 0, one function for each dtype. _f16 takes the bits of an IEEE binary16.
+ * Create tensors of rank 0, one function for each dtype. _f16 and _bf16 take bits.
  * _bytes copies `size` bytes, one string; data may be NULL if size is 0. Errors:
  * WEIR_INVALID_ARGUMENT (out NULL, or data NULL with size > 0), WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_tensor_scalar_bool(bool value, weir_tensor **out);
 WEIR_API enum weir_status weir_tensor_scalar_u8(uint8_t value, weir_tensor **out);
+WEIR_API enum weir_status weir_tensor_scalar_u16(uint16_t value, weir_tensor **out);
+WEIR_API enum weir_status weir_tensor_scalar_u32(uint32_t value, weir_tensor **out);
+WEIR_API enum weir_status weir_tensor_scalar_u64(uint64_t value, weir_tensor **out);
 WEIR_API enum weir_status weir_tensor_scalar_i8(int8_t value, weir_tensor **out);
 WEIR_API enum weir_status weir_tensor_scalar_i16(int16_t value, weir_tensor **out);
 WEIR_API enum weir_status weir_tensor_scalar_i32(int32_t value, weir_tensor **out);
 WEIR_API enum weir_status weir_tensor_scalar_i64(int64_t value, weir_tensor **out);
 WEIR_API enum weir_status weir_tensor_scalar_f16(uint16_t bits, weir_tensor **out);
+WEIR_API enum weir_status weir_tensor_scalar_bf16(uint16_t bits, weir_tensor **out);
 WEIR_API enum weir_status weir_tensor_scalar_f32(float value, weir_tensor **out);
 WEIR_API enum weir_status weir_tensor_scalar_f64(double value, weir_tensor **out);
 WEIR_API enum weir_status weir_tensor_scalar_bytes(const void *data, size_t size,

@@ -1,9 +1,11 @@
 /*
  * var.h - variables: shared values that are read without blocking, with snapshots and commits.
  *
- * A variable points to its newest version: an immutable tensor with a number that grows by one with
- * every version. Use it for state that many threads read and some replace, such as parameters,
- * tables and configuration. Do not use it to pass work: see weir/queue.h.
+ * A variable points to its newest version: an immutable value with a number that grows by one with
+ * every version. The values of a variable are tensors, or of another kind: structs of plain data, or
+ * pointers (weir/value.h has the writes of these). Use a variable for state that many threads read
+ * and some replace, such as parameters, tables and configuration. Do not use it to pass work: see
+ * weir/queue.h.
  *
  * A thread that reads, and a thread that replaces the value:
  *
@@ -39,7 +41,7 @@
  * | weir_var_update       | any       | lock-free + fn  | budget (5)   | yes        | no          |
  * | weir_var_assign_add, _assign_sub | any | lock-free (4) | budget (5), copy (6) | yes | no      |
  * | weir_var_version      | any       | wait-free       | nothing      | no         | no          |
- * | weir_var_dtype, _shape, _name, _type | any | wait-free | nothing   | no         | yes         |
+ * | weir_var_kind, _size, _dtype, _shape, _name, _type | any | wait-free | nothing | no | yes      |
  * | weir_var_find_or_create | any     | as weir_store_find_or_create | as there | yes | no        |
  *
  * (1) Lock-free if it drops the last reference of a version that was read without a hazard slot.
@@ -84,16 +86,41 @@ WEIR_BEGIN_DECLS
 
 typedef struct weir_var weir_var;
 
+/* What the values of a variable are. */
+enum weir_var_kind {
+	WEIR_VAR_TENSOR,  /* tensors of one dtype */
+	WEIR_VAR_INLINE,  /* bytes, as many for each value; copied in and out (weir/value.h) */
+	WEIR_VAR_POINTER, /* pointers with a release function (weir/value.h) */
+};
+
+/* The most bytes of a value of kind WEIR_VAR_INLINE. */
+enum weir_var_inline_limits { WEIR_VAR_MAX_INLINE = 256 };
+
 /*
  * A handle on one version. It pins that version and nothing else until weir_read_release(). It may
  * be passed to another thread, and may outlive the variable and the thread that took it. A copy of
- * the struct is not a second handle.
+ * the struct is not a second handle. The kind of the variable says which field shows the value;
+ * it is valid while the handle is held.
  */
 typedef struct weir_read {
-	weir_tensor *tensor; /* valid while the handle is held; retain it to keep it longer */
-	uint64_t version;    /* >= 1 */
-	void *hold;          /* private */
+	union {
+		weir_tensor *tensor; /* retain it to keep it longer */
+		const void *data;    /* WEIR_VAR_INLINE: the bytes, aligned to 16 */
+		void *pointer;       /* WEIR_VAR_POINTER */
+	};
+	uint64_t version; /* >= 1 */
+	void *hold;       /* private */
 } weir_read;
+
+/*
+ * Ends a value of kind WEIR_VAR_POINTER, which no thread can read any more. Runs outside of
+ * sections, on any thread that writes, collects or releases a handle; it must not block. `context`
+ * is that of the variable's options, and must outlive the variable, its handles and its retired
+ * versions (weir_reclaim_flush()).
+ */
+typedef void weir_pointer_release_fn(void *context, void *pointer);
+/* Returns how many bytes the value of a pointer takes, for the budget (weir/reclaim.h). */
+typedef size_t weir_pointer_size_fn(void *context, const void *pointer);
 
 /*
  * The longest history. A write to a variable with a history takes one step for each version kept;
@@ -104,21 +131,32 @@ enum weir_var_limits { WEIR_VAR_MAX_HISTORY = 1024 };
 struct weir_var_options {
 	size_t struct_size;      /* WEIR_VAR_OPTIONS_INIT sets it */
 	const char *name;        /* copied, for messages; NULL: "variable" */
-	enum weir_dtype dtype;   /* required */
-	const weir_shape *shape; /* every value must fit it; dims may be unknown; NULL: any */
+	enum weir_dtype dtype;   /* required for tensors; 0 for other kinds */
+	const weir_shape *shape; /* every tensor must fit it; dims may be unknown; NULL: any */
 	uint32_t flags;          /* must be 0 */
 	/* versions kept behind the newest; 0 .. WEIR_VAR_MAX_HISTORY */
 	size_t history;
 	const weir_allocator *allocator; /* NULL: the default allocator */
+	enum weir_var_kind kind;         /* 0: WEIR_VAR_TENSOR */
+	/*
+	 * WEIR_VAR_INLINE: the bytes of each value, 1 .. WEIR_VAR_MAX_INLINE. WEIR_VAR_POINTER: how many
+	 * bytes each value counts in the budget, unless `measure` tells. Tensors: 0.
+	 */
+	size_t size;
+	/* WEIR_VAR_POINTER: */
+	weir_pointer_release_fn *release; /* NULL: the values need no end */
+	weir_pointer_size_fn *measure;    /* called once for each write; NULL: each counts `size` */
+	void *context;                    /* passed to both */
 };
 #define WEIR_VAR_OPTIONS_INIT WEIR_STRUCT_SIZE(struct weir_var_options)
 
 /*
  * Creates a variable. `initial` becomes version 1, and the variable takes its own reference. If
- * `initial` is NULL, the variable is not initialized yet.
+ * `initial` is NULL, the variable is not initialized yet. A variable of another kind than tensors
+ * gets its initial value with weir_var_create_value().
  *
- * Errors: WEIR_INVALID_ARGUMENT if an argument is NULL, the dtype or shape is invalid, or `initial`
- * does not fit. WEIR_RESOURCE_EXHAUSTED.
+ * Errors: WEIR_INVALID_ARGUMENT if an argument is NULL, an option does not suit the kind, the dtype
+ * or shape is invalid, or `initial` does not fit. WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_var_create(weir_tensor *initial,
@@ -193,7 +231,11 @@ WEIR_API enum weir_status weir_var_snapshot(weir_var *const vars[], size_t count
  * @since 0.1
  */
 WEIR_API uint64_t weir_var_version(weir_var *var);
-/* The dtype given at creation; 0 for NULL. @since 0.1 */
+/* The kind given at creation; WEIR_VAR_TENSOR for NULL. @since 0.1 */
+WEIR_API enum weir_var_kind weir_var_kind(const weir_var *var);
+/* The bytes of each value of kind WEIR_VAR_INLINE; 0 for other kinds. @since 0.1 */
+WEIR_API size_t weir_var_size(const weir_var *var);
+/* The dtype given at creation; 0 for NULL, and for other kinds than tensors. @since 0.1 */
 WEIR_API enum weir_dtype weir_var_dtype(const weir_var *var);
 /* The shape that every value must fit, or NULL. Valid as long as the variable exists. @since 0.1 */
 WEIR_API const weir_shape *weir_var_shape(const weir_var *var);
@@ -210,7 +252,8 @@ WEIR_API const char *weir_var_name(const weir_var *var);
  * If the retired bytes of the process exceed the budget and nothing can be freed, a write waits
  * until deadline_ns and then returns WEIR_RESOURCE_EXHAUSTED, having published nothing.
  *
- * Errors: WEIR_INVALID_ARGUMENT if an argument is NULL, or the dtype or shape does not fit.
+ * Errors: WEIR_INVALID_ARGUMENT if an argument is NULL, the values of the variable are no tensors,
+ * or the dtype or shape does not fit.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_var_assign(weir_var *var, weir_tensor *value, uint64_t deadline_ns,
@@ -321,8 +364,8 @@ WEIR_API const struct weir_resource_type *weir_var_type(void);
  * reference, so an operation that waits for it or watches it must hold one (else its memory is
  * never freed).
  *
- * Errors: WEIR_INVALID_ARGUMENT if the existing variable has another dtype, shape or history; the
- * message says which, what it is and what was requested. Else as weir_var_create() and
+ * Errors: WEIR_INVALID_ARGUMENT if the existing variable has another kind, size, dtype, shape or
+ * history, or (pointers) another release function; the message says which, what it is and what was requested. Else as weir_var_create() and
  * weir_store_find_or_create().
  * @since 0.1
  */

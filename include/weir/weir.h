@@ -34,6 +34,7 @@
 #include <weir/tensor.h>
 #include <weir/time.h>
 #include <weir/txn.h>
+#include <weir/value.h>
 #include <weir/var.h>
 #include <weir/var_cache.h>
 #include <weir/version.h>

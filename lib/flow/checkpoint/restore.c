@@ -122,10 +122,14 @@ static enum weir_status find_part(const struct source *source, const struct weir
 {
 	const char *name = weiri_checkpoint_name(part);
 	struct weiri_saved_tensor saved;
+	enum weir_status status;
 
 	if (part->var == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "checkpoint %s: part %zu has no variable", source->file.text,
 		                  index);
+	status = weiri_checkpoint_check_kind(part->var, source->file.text, error);
+	if (status != WEIR_OK)
+		return status;
 	*wanted = weiri_saved_header_find(&source->header, name);
 	if (*wanted == source->header.count)
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "checkpoint %s: no tensor \"%s\" among its %zu",

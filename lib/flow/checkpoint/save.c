@@ -195,6 +195,17 @@ enum weir_status weir_checkpoint_save_tensors(const struct weir_checkpoint_tenso
 	return weiri_checkpoint_save_on(&weiri_real_disk, tensors, count, options, path, error);
 }
 
+enum weir_status weiri_checkpoint_check_kind(const weir_var *var, const char *file, weir_error *error)
+{
+	enum weir_var_kind kind = weir_var_kind(var);
+
+	if (kind == WEIR_VAR_TENSOR)
+		return WEIR_OK;
+	return weiri_fail(error, WEIR_INVALID_ARGUMENT, "checkpoint %s: variable \"%s\" has %s, not tensors", file,
+	                  weiri_plain_name(weir_var_name(var)).text,
+	                  kind == WEIR_VAR_INLINE ? "inline values" : "pointers");
+}
+
 /* -- a file of variables ----------------------------------------------------------------------- */
 
 struct cut {
@@ -204,13 +215,17 @@ struct cut {
 };
 
 /* Takes a snapshot of all variables. The caller releases the handles. */
-static enum weir_status take(const struct weir_checkpoint_part parts[], size_t count, struct cut *cut,
+static enum weir_status take(const struct weir_checkpoint_part parts[], size_t count, const char *file, struct cut *cut,
                              weir_error *error)
 {
 	enum weir_status status;
 
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		cut->vars[i] = parts[i].var;
+		status = weiri_checkpoint_check_kind(parts[i].var, file, error);
+		if (status != WEIR_OK)
+			return status;
+	}
 	status = weir_var_snapshot(cut->vars, count, cut->reads, error);
 	if (status != WEIR_OK)
 		return status;
@@ -239,7 +254,7 @@ enum weir_status weir_checkpoint_save(const struct weir_checkpoint_part parts[],
 		                  file.text, count, WEIRI_S(count));
 	cut.vars = (void *)(cut.reads + count);
 	cut.tensors = (void *)(cut.vars + count);
-	status = take(parts, count, &cut, error);
+	status = take(parts, count, file.text, &cut, error);
 	if (status == WEIR_OK) {
 		status = weir_checkpoint_save_tensors(cut.tensors, count, path, options, error);
 		weir_read_release_many(cut.reads, count);

@@ -13,6 +13,9 @@ enum weir_status weiri_checkpoint_check(const struct weir_checkpoint_options *op
                                         const void *array, size_t count, const char *path,
                                         struct weir_checkpoint_options *given, weir_error *error);
 
+/* Returns WEIR_INVALID_ARGUMENT unless the variable, which may be NULL, has tensors. */
+enum weir_status weiri_checkpoint_check_kind(const weir_var *var, const char *file, weir_error *error);
+
 static inline const char *weiri_checkpoint_name(const struct weir_checkpoint_part *part)
 {
 	return part->name != NULL || part->var == NULL ? part->name : weir_var_name(part->var);

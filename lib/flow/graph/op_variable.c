@@ -110,12 +110,23 @@ static enum weir_status build_use(weir_graph *graph, const struct weiri_op *op, 
 	return status;
 }
 
+static enum weir_status check_has_tensors(const struct weiri_op *op, const char *name, const weir_var *var,
+                                          weir_error *error)
+{
+	enum weir_var_kind kind = weir_var_kind(var);
+
+	if (kind == WEIR_VAR_TENSOR)
+		return WEIR_OK;
+	return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name, "variable \"%s\" has %s, not tensors",
+	                       weir_var_name(var), kind == WEIR_VAR_INLINE ? "inline values" : "pointers");
+}
+
 static enum weir_status check_use(const struct weiri_op *op, const char *name, const weir_var *var,
                                   const weir_output *out, weir_error *error)
 {
-	if (var != NULL && out != NULL)
-		return WEIR_OK;
-	return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name, "%s is NULL", var == NULL ? "variable" : "out");
+	if (var == NULL || out == NULL)
+		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name, "%s is NULL", var == NULL ? "variable" : "out");
+	return check_has_tensors(op, name, var, error);
 }
 
 /* Builds a node with the outputs value and version, and with `input` or no input. */
@@ -179,7 +190,7 @@ static enum weir_status check_value(const weir_graph *graph, const struct weiri_
 static enum weir_status run_assign(const struct weiri_call *call)
 {
 	weir_tensor_builder *builder;
-	weir_read published = {NULL, 0, NULL};
+	weir_read published = {.hold = NULL};
 	uint64_t version;
 	enum weir_status status = prepare_numbers(call, VERSION, 0, &builder);
 
@@ -413,8 +424,13 @@ static enum weir_status check_vars(const struct weiri_op *op, const char *name, 
 		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name, "expected 1 to %d variables, got %zu",
 		                       WEIR_COMMIT_MAX_PARTS, vars == NULL ? (size_t)0 : count);
 	for (size_t i = 0; i < count; i++) {
+		enum weir_status status;
+
 		if (vars[i] == NULL)
 			return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name, "variable %zu is NULL", i);
+		status = check_has_tensors(op, name, vars[i], error);
+		if (status != WEIR_OK)
+			return status;
 	}
 	return WEIR_OK;
 }

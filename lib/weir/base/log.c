@@ -10,18 +10,18 @@
 
 #include "base/atomic.h"
 
-static _Atomic(weir_log_hook *) log_hook;
+static _Atomic(const weir_log_hook *) log_hook;
 
-void weir_log_set_hook(weir_log_hook *hook)
+void weir_log_set_hook(const weir_log_hook *hook)
 {
-	/* [release] The acquire in weiri_log() sees what the caller prepared for its hook. */
+	/* [release] The acquire in weiri_log() sees what the caller stored in its hook. */
 	weiri_store_release(&log_hook, hook);
 }
 
 void weiri_log(enum weir_log_level level, const char *format, ...)
 {
 	/* [acquire] pairs with weir_log_set_hook(). */
-	weir_log_hook *hook = weiri_load_acquire(&log_hook);
+	const weir_log_hook *hook = weiri_load_acquire(&log_hook);
 	char message[WEIR_ERROR_MESSAGE_SIZE];
 	va_list arguments;
 
@@ -30,5 +30,5 @@ void weiri_log(enum weir_log_level level, const char *format, ...)
 	va_start(arguments, format);
 	(void)vsnprintf(message, sizeof(message), format, arguments);
 	va_end(arguments);
-	hook(level, message);
+	hook->fn(hook->context, level, message);
 }

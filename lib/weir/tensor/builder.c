@@ -153,6 +153,21 @@ enum weir_status weir_tensor_scalar_u8(uint8_t value, weir_tensor **out)
 	return scalar(WEIR_U8, &value, out);
 }
 
+enum weir_status weir_tensor_scalar_u16(uint16_t value, weir_tensor **out)
+{
+	return scalar(WEIR_U16, &value, out);
+}
+
+enum weir_status weir_tensor_scalar_u32(uint32_t value, weir_tensor **out)
+{
+	return scalar(WEIR_U32, &value, out);
+}
+
+enum weir_status weir_tensor_scalar_u64(uint64_t value, weir_tensor **out)
+{
+	return scalar(WEIR_U64, &value, out);
+}
+
 enum weir_status weir_tensor_scalar_i8(int8_t value, weir_tensor **out)
 {
 	return scalar(WEIR_I8, &value, out);
@@ -176,6 +191,11 @@ enum weir_status weir_tensor_scalar_i64(int64_t value, weir_tensor **out)
 enum weir_status weir_tensor_scalar_f16(uint16_t bits, weir_tensor **out)
 {
 	return scalar(WEIR_F16, &bits, out);
+}
+
+enum weir_status weir_tensor_scalar_bf16(uint16_t bits, weir_tensor **out)
+{
+	return scalar(WEIR_BF16, &bits, out);
 }
 
 enum weir_status weir_tensor_scalar_f32(float value, weir_tensor **out)

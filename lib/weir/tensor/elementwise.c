@@ -109,13 +109,17 @@ static WEIRI_ALWAYS_INLINE void apply(enum weir_dtype dtype, const struct operan
 	switch (dtype) {
 	case WEIR_U8:
 	case WEIR_I8: in_blocks(loop_8, sizeof(uint8_t), on, how); break;
+	case WEIR_U16:
 	case WEIR_I16: in_blocks(loop_16, sizeof(uint16_t), on, how); break;
+	case WEIR_U32:
 	case WEIR_I32: in_blocks(loop_32, sizeof(uint32_t), on, how); break;
+	case WEIR_U64:
 	case WEIR_I64: in_blocks(loop_64, sizeof(uint64_t), on, how); break;
 	case WEIR_F32: in_blocks(loop_f32, sizeof(float), on, how); break;
 	case WEIR_F64: in_blocks(loop_f64, sizeof(double), on, how); break;
 	case WEIR_BOOL:
 	case WEIR_F16:
+	case WEIR_BF16:
 	case WEIR_BYTES: break; /* refused by weiri_combine_check() */
 	}
 }

@@ -6,7 +6,7 @@
  * without a branch inside: one of a constant length, which gcc -O2 vectorises, and one for the
  * remainder. Integers of up to 32 bits are computed in 64 bits and truncated; the compiler narrows
  * them again where it can. Integers of 64 bits are computed as unsigned, so that wrapping is
- * defined.
+ * defined; and so are those of u32, whose product may exceed an int64_t.
  */
 #include "tensor/row.h"
 
@@ -21,12 +21,14 @@ enum weir_status weiri_combine_check(enum weiri_combine how, enum weir_dtype dty
 		return WEIR_INVALID_ARGUMENT;
 	if (dtype == WEIR_BYTES)
 		return WEIR_UNIMPLEMENTED;
-	return (dtype == WEIR_BOOL || dtype == WEIR_F16) && how != WEIRI_COMBINE_REPLACE ? WEIR_UNIMPLEMENTED : WEIR_OK;
+	if (how == WEIRI_COMBINE_REPLACE)
+		return WEIR_OK;
+	return dtype == WEIR_BOOL || dtype == WEIR_F16 || dtype == WEIR_BF16 ? WEIR_UNIMPLEMENTED : WEIR_OK;
 }
 
 /* -- one element ------------------------------------------------------------------------------- */
 
-/* For integers of at most 32 bits, so that no result overflows 64 bits. */
+/* For integers of at most 32 bits, but not u32, so that no result overflows 64 bits. */
 static WEIRI_ALWAYS_INLINE int64_t of_small(int64_t x, int64_t y, enum weiri_combine how)
 {
 	switch (how) {
@@ -49,6 +51,19 @@ static WEIRI_ALWAYS_INLINE int64_t of_i64(int64_t x, int64_t y, enum weiri_combi
 	/* INT64_MIN / -1 wraps too. */
 	case WEIRI_COMBINE_DIVIDE: return y == -1 ? (int64_t)(0 - (uint64_t)x) : x / y;
 	default: return of_small(x, y, how);
+	}
+}
+
+static WEIRI_ALWAYS_INLINE uint64_t of_u64(uint64_t x, uint64_t y, enum weiri_combine how)
+{
+	switch (how) {
+	case WEIRI_COMBINE_ADD: return x + y;
+	case WEIRI_COMBINE_SUBTRACT: return x - y;
+	case WEIRI_COMBINE_MULTIPLY: return x * y;
+	case WEIRI_COMBINE_DIVIDE: return x / y;
+	case WEIRI_COMBINE_MINIMUM: return y < x ? y : x;
+	case WEIRI_COMBINE_MAXIMUM: return y > x ? y : x;
+	default: return y;
 	}
 }
 
@@ -127,6 +142,33 @@ static WEIRI_ALWAYS_INLINE void loop_i64(void *restrict to, const void *restrict
 		x[i] = of_i64(x[i], y[i], how);
 }
 
+static WEIRI_ALWAYS_INLINE void loop_u16(void *restrict to, const void *restrict from, size_t n, enum weiri_combine how)
+{
+	uint16_t *x = to;
+	const uint16_t *y = from;
+
+	for (size_t i = 0; i < n; i++)
+		x[i] = (uint16_t)of_small(x[i], y[i], how);
+}
+
+static WEIRI_ALWAYS_INLINE void loop_u32(void *restrict to, const void *restrict from, size_t n, enum weiri_combine how)
+{
+	uint32_t *x = to;
+	const uint32_t *y = from;
+
+	for (size_t i = 0; i < n; i++)
+		x[i] = (uint32_t)of_u64(x[i], y[i], how);
+}
+
+static WEIRI_ALWAYS_INLINE void loop_u64(void *restrict to, const void *restrict from, size_t n, enum weiri_combine how)
+{
+	uint64_t *x = to;
+	const uint64_t *y = from;
+
+	for (size_t i = 0; i < n; i++)
+		x[i] = of_u64(x[i], y[i], how);
+}
+
 static WEIRI_ALWAYS_INLINE void loop_f32(void *restrict to, const void *restrict from, size_t n, enum weiri_combine how)
 {
 	float *x = to;
@@ -166,10 +208,14 @@ static WEIRI_ALWAYS_INLINE void combine(enum weir_dtype dtype, void *to, const v
 	case WEIR_I16: in_blocks(loop_i16, sizeof(int16_t), to, from, n, how); break;
 	case WEIR_I32: in_blocks(loop_i32, sizeof(int32_t), to, from, n, how); break;
 	case WEIR_I64: in_blocks(loop_i64, sizeof(int64_t), to, from, n, how); break;
+	case WEIR_U16: in_blocks(loop_u16, sizeof(uint16_t), to, from, n, how); break;
+	case WEIR_U32: in_blocks(loop_u32, sizeof(uint32_t), to, from, n, how); break;
+	case WEIR_U64: in_blocks(loop_u64, sizeof(uint64_t), to, from, n, how); break;
 	case WEIR_F32: in_blocks(loop_f32, sizeof(float), to, from, n, how); break;
 	case WEIR_F64: in_blocks(loop_f64, sizeof(double), to, from, n, how); break;
 	case WEIR_BOOL:
 	case WEIR_F16:
+	case WEIR_BF16:
 	case WEIR_BYTES: break; /* not called: weiri_combine_check() refuses these */
 	}
 }

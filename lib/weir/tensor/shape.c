@@ -17,6 +17,8 @@ static const struct {
 	[WEIR_I32] = {"i32", 4},   [WEIR_I64] = {"i64", 8},
 	[WEIR_F16] = {"f16", 2},   [WEIR_F32] = {"f32", 4},
 	[WEIR_F64] = {"f64", 8},   [WEIR_BYTES] = {"bytes", sizeof(weir_bytes)},
+	[WEIR_U16] = {"u16", 2},   [WEIR_U32] = {"u32", 4},
+	[WEIR_U64] = {"u64", 8},   [WEIR_BF16] = {"bf16", 2},
 };
 
 static bool is_dtype(enum weir_dtype dtype)

@@ -76,5 +76,5 @@ void weir_var_cache_release(weir_var_cache *cache)
 	if (cache == NULL)
 		return;
 	weir_read_release(&cache->read);
-	*cache = (weir_var_cache){NULL, NULL, NULL, {NULL, 0, NULL}};
+	*cache = (weir_var_cache){.var = NULL};
 }

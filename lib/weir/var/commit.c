@@ -57,8 +57,9 @@
 
 #include "base/error.h"
 #include "base/sort.h"
+#include "var/hold.h"
 #include "var/install.h"
-#include "var/tensor_value.h"
+#include "var/kind.h"
 
 uint64_t weiri_commit_resolve(struct weiri_commit *commit)
 {
@@ -192,6 +193,7 @@ static void finish_aborted(struct weiri_scope *scope, struct weiri_commit *commi
 	for (size_t i = 0; i < commit->count; i++) {
 		struct weiri_version *version = commit->parts[i].version;
 
+		weiri_version_disown(version);
 		/* [S2, P2] no thread needs the cell to learn the outcome. */
 		weiri_store_seq_cst(&version->stamp, WEIRI_STAMP_ABORTED);
 		if (!pin_aborted_part(scope, &commit->parts[i]))
@@ -239,8 +241,10 @@ static void commit_reclaim(struct weiri_retired *object)
 static void commit_discard(struct weiri_commit *commit)
 {
 	for (size_t i = 0; i < commit->count; i++) {
-		if (commit->parts[i].version != NULL)
-			weiri_version_discard(commit->parts[i].version);
+		if (commit->parts[i].version == NULL)
+			continue;
+		weiri_version_disown(commit->parts[i].version);
+		weiri_version_discard(commit->parts[i].version);
 	}
 	weiri_commit_free(commit);
 }
@@ -253,20 +257,18 @@ static int by_address(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-static struct weiri_version *create_version(struct weiri_record *record, const struct weir_commit_part *part)
+static struct weiri_version *create_version(struct weiri_record *record, const struct weir_value_part *part)
 {
-	struct weiri_version *version = weiri_version_of_tensor(record, part->var, part->value);
-
-	if (version != NULL)
-		(void)weir_tensor_retain(part->value); /* a mark gets its value with its base */
-	return version;
+	if (weiri_value_is_none(&part->value)) /* a mark gets its value with its base */
+		return weiri_version_create(record, part->var, NULL, NULL);
+	return weiri_version_of_value(record, part->var, &part->value);
 }
 
-struct weiri_commit *weiri_commit_create(struct weiri_record *record, const struct weir_commit_part parts[],
-                                         size_t count)
+static struct weiri_commit *create(struct weiri_record *record, const struct weiri_parts *parts)
 {
-	const weir_allocator *allocator = &parts[0].var->allocator;
-	size_t size = sizeof(struct weiri_commit) + count * sizeof(struct weiri_commit_part);
+	const weir_var *first = parts->of_tensors != NULL ? parts->of_tensors[0].var : parts->of_values[0].var;
+	const weir_allocator *allocator = &first->allocator;
+	size_t count = parts->count, size = sizeof(struct weiri_commit) + count * sizeof(struct weiri_commit_part);
 	struct weiri_commit *commit = weiri_allocate_zeroed(allocator, size, alignof(struct weiri_commit));
 
 	if (commit == NULL)
@@ -275,18 +277,25 @@ struct weiri_commit *weiri_commit_create(struct weiri_record *record, const stru
 	commit->allocator = *allocator;
 	weiri_retired_init(&commit->retired, size, commit_reclaim);
 	for (size_t i = 0; i < count; i++) {
-		struct weiri_version *version = create_version(record, &parts[i]);
+		struct weir_value_part part = weiri_part(parts, i);
+		struct weiri_version *version = create_version(record, &part);
 
 		if (version == NULL) {
 			commit_discard(commit);
 			return NULL;
 		}
 		version->commit = commit;
-		version->is_mark = parts[i].value == NULL;
-		commit->parts[i] = (struct weiri_commit_part){parts[i].var, version, parts[i].expected};
+		version->is_mark = weiri_value_is_none(&part.value);
+		commit->parts[i] = (struct weiri_commit_part){part.var, version, part.expected};
 	}
 	weiri_sort(commit->parts, count, sizeof(commit->parts[0]), by_address);
 	return commit;
+}
+
+struct weiri_commit *weiri_commit_create(struct weiri_record *record, const struct weir_commit_part parts[],
+                                         size_t count)
+{
+	return create(record, &(struct weiri_parts){.of_tensors = parts, .count = count});
 }
 
 static void set_base(struct weiri_version *version, struct weiri_version *base)
@@ -352,11 +361,41 @@ static const struct weiri_commit_part *find_twice(const struct weiri_commit *com
 	return NULL;
 }
 
+/* Returns the version of the part for this variable. */
+static const struct weiri_version *version_for(const struct weiri_commit *commit, const weir_var *var)
+{
+	size_t from = 0, to = commit->count;
+
+	while (to - from > 1) {
+		size_t middle = from + (to - from) / 2;
+
+		if ((uintptr_t)commit->parts[middle].var <= (uintptr_t)var)
+			from = middle;
+		else
+			to = middle;
+	}
+	return commit->parts[from].version;
+}
+
+/*
+ * Called in the section of the owner, which protects the versions. A handle has a reference of the
+ * value, so it pins no version.
+ */
+static void hold_published(const struct weiri_commit *commit, const struct weiri_parts *parts, weir_read published[])
+{
+	for (size_t i = 0; i < parts->count; i++) {
+		const struct weiri_version *version = version_for(commit, weiri_part(parts, i).var);
+
+		published[i] = weiri_hold_value(version->value, version->shown, version->number);
+	}
+}
+
 /*
  * Runs a commit whose parts are complete; frees or retires it and its versions. Returns
  * WEIR_ABORTED without a moved variable if the caller must retry.
  */
-static enum weir_status run(struct weiri_record *record, struct weiri_commit *commit, struct weiri_moved *moved)
+static enum weir_status run(struct weiri_record *record, struct weiri_commit *commit, const struct weiri_parts *parts,
+                            weir_read published[], struct weiri_moved *moved)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
 	uint64_t stamp;
@@ -371,6 +410,8 @@ static enum weir_status run(struct weiri_record *record, struct weiri_commit *co
 	stamp = weiri_commit_resolve(commit);
 	if (stamp == WEIRI_COMMIT_ABORTED)
 		*moved = find_moved(&scope, commit);
+	else if (published != NULL)
+		hold_published(commit, parts, published);
 	weiri_commit_end(&scope, commit);
 	weiri_scope_retire(&scope, &commit->retired);
 	weiri_scope_leave(&scope);
@@ -381,29 +422,31 @@ static enum weir_status run(struct weiri_record *record, struct weiri_commit *co
  * A completion may destroy any of the variables. So completions run only after the waiters of all
  * variables were served.
  */
-static void serve_waiters(struct weiri_record *record, const struct weir_commit_part parts[], size_t count)
+static void serve_waiters(struct weiri_record *record, const struct weiri_parts *parts)
 {
 	bool outer = false, holds = false;
 
-	for (size_t i = 0; i < count; i++) {
-		if (parts[i].value == NULL || WEIRI_LIKELY(!weiri_waiters_posted(&parts[i].var->waitable.waiters)))
+	for (size_t i = 0; i < parts->count; i++) {
+		struct weir_value_part part = weiri_part(parts, i);
+
+		if (weiri_value_is_none(&part.value) || WEIRI_LIKELY(!weiri_waiters_posted(&part.var->waitable.waiters)))
 			continue;
 		if (!holds)
 			outer = weiri_deliver_hold();
 		holds = true;
-		weiri_waitable_pump(record, &parts[i].var->waitable);
+		weiri_waitable_pump(record, &part.var->waitable);
 	}
 	if (holds)
 		weiri_deliver_held(outer);
 }
 
-enum weir_status weiri_commit(struct weiri_record *record, const struct weir_commit_part parts[], size_t count,
+enum weir_status weiri_commit(struct weiri_record *record, const struct weiri_parts *parts, weir_read published[],
                               struct weiri_moved *moved)
 {
 	enum weir_status status;
 
 	do {
-		struct weiri_commit *commit = weiri_commit_create(record, parts, count);
+		struct weiri_commit *commit = create(record, parts);
 		const struct weiri_commit_part *twice;
 
 		if (commit == NULL)
@@ -414,56 +457,80 @@ enum weir_status weiri_commit(struct weiri_record *record, const struct weir_com
 			commit_discard(commit);
 			return WEIR_INVALID_ARGUMENT;
 		}
-		status = run(record, commit, moved);
+		status = run(record, commit, parts, published, moved);
 	} while (status == WEIR_ABORTED && moved->var == NULL);
 	if (status == WEIR_OK)
-		serve_waiters(record, parts, count);
+		serve_waiters(record, parts);
 	return status;
 }
 
 /* -- the public call --------------------------------------------------------------------------- */
 
-static enum weir_status check_parts(const struct weir_commit_part parts[], size_t count, weir_error *error)
+static enum weir_status check_part(const struct weir_value_part *part, size_t i, weir_error *error)
 {
-	if (parts == NULL || count == 0 || count > WEIR_COMMIT_MAX_PARTS)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "commit: %zu parts, must be 1 to %d, not NULL", count,
-		                  WEIR_COMMIT_MAX_PARTS);
-	for (size_t i = 0; i < count; i++) {
-		enum weir_status status;
+	if (part->var == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "commit: the variable of part %zu is NULL", i);
+	if (part->expected == WEIRI_ANY_VERSION)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+		                  "commit: the expected version of part %zu is not a version number", i);
+	return weiri_value_check(part->var, &part->value, error);
+}
 
-		if (parts[i].var == NULL)
-			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "commit: the variable of part %zu is NULL", i);
-		if (parts[i].expected == WEIRI_ANY_VERSION)
-			return weiri_fail(error, WEIR_INVALID_ARGUMENT,
-			                  "commit: the expected version of part %zu is not a version number", i);
-		status = weiri_var_check(parts[i].var, parts[i].value, error);
+static enum weir_status check_parts(const struct weiri_parts *parts, weir_error *error)
+{
+	if ((parts->of_tensors == NULL && parts->of_values == NULL) || parts->count == 0 ||
+	    parts->count > WEIR_COMMIT_MAX_PARTS)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "commit: %zu parts, must be 1 to %d, not NULL", parts->count,
+		                  WEIR_COMMIT_MAX_PARTS);
+	for (size_t i = 0; i < parts->count; i++) {
+		struct weir_value_part part = weiri_part(parts, i);
+		enum weir_status status = check_part(&part, i, error);
+
 		if (status != WEIR_OK)
 			return status;
 	}
 	return WEIR_OK;
 }
 
-enum weir_status weir_var_commit(const struct weir_commit_part parts[], size_t count, uint64_t deadline_ns,
-                                 weir_read published[], weir_error *error)
+static WEIRI_COLD enum weir_status fail_commit(enum weir_status status, size_t count, const struct weiri_moved *moved,
+                                               weir_error *error)
 {
-	enum weir_status status = check_parts(parts, count, error);
+	if (status == WEIR_RESOURCE_EXHAUSTED)
+		return weiri_fail(error, status, "commit: no memory for %zu parts", count);
+	if (status == WEIR_INVALID_ARGUMENT)
+		return weiri_fail(error, status, "commit: variable \"%s\" occurs twice", moved->var->name);
+	return weiri_fail(error, status, "commit of %zu variable%s: variable \"%s\" is at version %llu, expected %llu",
+	                  count, WEIRI_S(count), moved->var->name, (unsigned long long)moved->found,
+	                  (unsigned long long)moved->expected);
+}
+
+static enum weir_status commit_parts(const struct weiri_parts *parts, uint64_t deadline_ns, weir_read published[],
+                                     weir_error *error)
+{
+	enum weir_status status = check_parts(parts, error);
 	struct weiri_record *record;
 	struct weiri_moved moved;
 
 	if (status == WEIR_OK)
-		status = weiri_write_admit(parts[0].var, deadline_ns, &record, error);
+		status = weiri_write_admit(weiri_part(parts, 0).var, deadline_ns, &record, error);
 	if (status != WEIR_OK)
 		return status;
-	status = weiri_commit(record, parts, count, &moved);
-	if (status == WEIR_RESOURCE_EXHAUSTED)
-		return weiri_fail(error, status, "commit: no memory for %zu parts", count);
-	if (status == WEIR_INVALID_ARGUMENT)
-		return weiri_fail(error, status, "commit: variable \"%s\" occurs twice", moved.var->name);
-	if (status == WEIR_ABORTED)
-		return weiri_fail(error, status, "commit of %zu variable%s: variable \"%s\" is at version %llu, expected %llu",
-		                  count, WEIRI_S(count), moved.var->name, (unsigned long long)moved.found,
-		                  (unsigned long long)moved.expected);
-	for (size_t i = 0; published != NULL && i < count; i++)
-		published[i] = weiri_hold_tensor(parts[i].value, parts[i].expected + 1);
-	return WEIR_OK;
+	status = weiri_commit(record, parts, published, &moved);
+	return status == WEIR_OK ? WEIR_OK : fail_commit(status, parts->count, &moved, error);
+}
+
+enum weir_status weir_var_commit(const struct weir_commit_part parts[], size_t count, uint64_t deadline_ns,
+                                 weir_read published[], weir_error *error)
+{
+	struct weiri_parts wanted = {.of_tensors = parts, .count = count};
+
+	return commit_parts(&wanted, deadline_ns, published, error);
+}
+
+enum weir_status weir_var_commit_values(const struct weir_value_part parts[], size_t count, uint64_t deadline_ns,
+                                        weir_read published[], weir_error *error)
+{
+	struct weiri_parts wanted = {.of_values = parts, .count = count};
+
+	return commit_parts(&wanted, deadline_ns, published, error);
 }

@@ -4,6 +4,8 @@
 #ifndef WEIRI_VAR_COMMIT_H
 #define WEIRI_VAR_COMMIT_H
 
+#include <weir/value.h>
+
 #include "reclaim/scope.h"
 #include "var/version.h"
 
@@ -27,6 +29,22 @@ struct weiri_commit {
 	struct weiri_commit_part parts[]; /* in address order of var */
 };
 
+/* What a caller wants to commit: one of the two arrays. */
+struct weiri_parts {
+	const struct weir_commit_part *of_tensors;
+	const struct weir_value_part *of_values;
+	size_t count;
+};
+
+static inline struct weir_value_part weiri_part(const struct weiri_parts *parts, size_t i)
+{
+	const struct weir_commit_part *part = parts->of_tensors;
+
+	if (part == NULL)
+		return parts->of_values[i];
+	return (struct weir_value_part){part[i].var, part[i].expected, weir_value_tensor(part[i].value)};
+}
+
 /* Why a commit failed. */
 struct weiri_moved {
 	const weir_var *var; /* NULL: the commit did not fail */
@@ -37,11 +55,12 @@ struct weiri_moved {
  * Publishes all parts at one instant, or none of them. A part without a value is a *mark*: it
  * requires that the variable is at the expected version at that instant, and leaves it there. A
  * part that expects WEIRI_ANY_VERSION replaces any version. The caller has checked the values, and
- * the write is admitted. Returns WEIR_ABORTED if a variable was not at its expected version, which
+ * the write is admitted. On success published[], if not NULL, are handles on the versions. On
+ * failure the pointers in the parts are the caller's. Returns WEIR_ABORTED if a variable was not at its expected version, which
  * *moved then describes; WEIR_INVALID_ARGUMENT if moved->var occurs twice; and
  * WEIR_RESOURCE_EXHAUSTED if there is no memory. Lock-free after its allocations.
  */
-enum weir_status weiri_commit(struct weiri_record *record, const struct weir_commit_part parts[], size_t count,
+enum weir_status weiri_commit(struct weiri_record *record, const struct weiri_parts *parts, weir_read published[],
                               struct weiri_moved *moved);
 
 /*

@@ -20,7 +20,7 @@ static inline struct weiri_version *weiri_newest(struct weiri_record *record, we
 
 static inline void weiri_hold_by_slot(weir_read *read, const struct weiri_version *version, struct weiri_slot *slot)
 {
-	*read = (weir_read){version->shown, version->number, slot};
+	*read = (weir_read){.pointer = version->shown, .version = version->number, .hold = slot};
 }
 
 enum { WEIRI_HOLD_REFERENCE = 1 };
@@ -32,9 +32,9 @@ enum { WEIRI_HOLD_REFERENCE = 1 };
 static inline weir_read weiri_hold_value(struct weiri_value *value, void *shown, uint64_t number)
 {
 	if (value == NULL)
-		return (weir_read){NULL, number, NULL};
+		return (weir_read){.version = number};
 	weiri_value_retain(value);
-	return (weir_read){shown, number, (char *)value + WEIRI_HOLD_REFERENCE};
+	return (weir_read){.pointer = shown, .version = number, .hold = (char *)value + WEIRI_HOLD_REFERENCE};
 }
 
 /* Returns the value of which the handle has a reference, or NULL if the handle has none. */

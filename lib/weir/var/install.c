@@ -83,7 +83,7 @@ enum weir_status weiri_install(struct weiri_record *record, weir_var *var, uint6
 weir_read weiri_install_and_hold(struct weiri_record *record, weir_var *var, struct weiri_version *version)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
-	weir_read replaced = {NULL, 0, NULL};
+	weir_read replaced = {.hold = NULL};
 	uint64_t number;
 	struct weiri_version *base = install(&scope, var, WEIRI_ANY_VERSION, version, &number);
 

@@ -199,7 +199,7 @@ enum weir_status weir_var_read(weir_var *var, weir_read *read)
 static WEIRI_NOINLINE void release_reference(weir_read *read)
 {
 	weiri_value_release_later(weiri_hold_value_of(read)); /* the caller may be a signal handler */
-	*read = (weir_read){NULL, 0, NULL};
+	*read = (weir_read){.hold = NULL};
 }
 
 void weir_read_release(weir_read *read)
@@ -213,7 +213,7 @@ void weir_read_release(weir_read *read)
 		release_reference(read);
 		return;
 	}
-	*read = (weir_read){NULL, 0, NULL};
+	*read = (weir_read){.hold = NULL};
 	weiri_slot_clear(slot);
 }
 

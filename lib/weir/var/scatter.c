@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "tensor/indices.h"
 #include "tensor/object.h"
+#include "var/kind.h"
 #include "var/update.h"
 
 enum weir_status weir_var_scatter(weir_var *var, enum weir_scatter how, const weir_tensor *indices,
@@ -44,6 +45,9 @@ enum weir_status weir_var_gather(weir_var *var, const weir_tensor *indices, cons
 
 	if (var == NULL || out == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "gather: %s is NULL", var == NULL ? "variable" : "out");
+	status = weiri_kind_check_tensors(var, "gather", error);
+	if (status != WEIR_OK)
+		return status;
 	status = weir_var_read(var, &read);
 	if (status != WEIR_OK)
 		return weiri_fail(error, status, "variable \"%s\" is not initialized", var->name);

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "var/install.h"
+#include "var/kind.h"
 
 struct asked {
 	struct weir_var_options options;
@@ -36,12 +37,29 @@ static const char *shape_text(const weir_shape *shape, char *text, size_t size)
 	return shape != NULL ? weir_shape_text(shape, text, size) : "any";
 }
 
+static enum weir_status fail_kind(const weir_var *var, const struct weir_var_options *asked, weir_error *error)
+{
+	weir_var like = {.kind = asked->kind, .size = asked->size};
+	char there[WEIRI_KIND_TEXT_SIZE], wanted[WEIRI_KIND_TEXT_SIZE];
+
+	if (var->kind == asked->kind && var->kind == WEIR_VAR_POINTER)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable \"%s\": its pointers count %zu bytes, asked for %zu",
+		                  var->name, var->size, asked->size);
+	return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable \"%s\": has %s, asked for %s", var->name,
+	                  weiri_kind_text(var, there), weiri_kind_text(&like, wanted));
+}
+
 static enum weir_status compatible(void *context, void *object, weir_error *error)
 {
 	const struct weir_var_options *asked = &((const struct asked *)context)->options;
 	const weir_var *var = object;
 	char there[WEIR_SHAPE_TEXT_SIZE], wanted[WEIR_SHAPE_TEXT_SIZE];
 
+	if (var->kind != asked->kind || var->size != asked->size)
+		return fail_kind(var, asked, error);
+	if (var->pointers.release != asked->release)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable \"%s\": its pointers have another release function",
+		                  var->name);
 	if (var->dtype != asked->dtype)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable \"%s\": dtype is %s, asked for %s", var->name,
 		                  weir_dtype_name(var->dtype), weir_dtype_name(asked->dtype));

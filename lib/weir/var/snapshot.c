@@ -109,7 +109,7 @@ static size_t find_missing(const weir_read reads[], size_t count)
 {
 	size_t i = 0;
 
-	while (i < count && reads[i].tensor != NULL)
+	while (i < count && reads[i].data != NULL)
 		i++;
 	return i;
 }

@@ -4,11 +4,14 @@
 #include "var/tensor_value.h"
 
 #include "base/error.h"
+#include "var/kind.h"
 
 enum weir_status weiri_var_check(const weir_var *var, const weir_tensor *value, weir_error *error)
 {
 	char expected[96], got[96];
 
+	if (var->kind != WEIR_VAR_TENSOR)
+		return weiri_kind_check_tensors(var, "a write of a tensor", error);
 	if (value == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable \"%s\": value is NULL", var->name);
 	if (weir_tensor_dtype(value) != var->dtype)

@@ -38,7 +38,7 @@
  * Progress: lock-free. A read starts again only when a version was stamped after its extension, so
  * another write succeeded. A commit: see commit.c. A transaction is doomed only because another
  * write succeeded. So however many transactions conflict, some write always succeeds.
- * Memory: the thread's snapshot slots, or references, hold the versions read. An entry takes 48
+ * Memory: the thread's snapshot slots, or references, hold the versions read. An entry takes 56
  * bytes, and two places of 2 bytes in the table. Both arrays grow by doubling.
  * Checked: stress/model/check_txn.c, tests/test_txn.c, stress/scenario_history_variable.c
  * (history_txn).
@@ -51,15 +51,17 @@
 
 #include "base/assert.h"
 #include "base/error.h"
+#include "var/block.h"
+#include "var/hold.h"
 #include "var/install.h"
-#include "var/tensor_value.h"
+#include "var/kind.h"
 
 /* One variable of the transaction. */
 struct entry {
 	weir_var *var;
-	uint64_t number;    /* of the version read; WEIRI_ANY_VERSION: only assigned */
-	weir_read read;     /* holds that version, unless it has no value */
-	weir_tensor *value; /* assigned, one reference; or NULL */
+	uint64_t number;  /* of the version read; WEIRI_ANY_VERSION: only assigned */
+	weir_read read;   /* holds that version, unless it has no value */
+	weir_value value; /* assigned: a reference, a copy of bytes, or a pointer; or none */
 };
 
 struct weir_txn {
@@ -261,25 +263,45 @@ static enum weir_status find_or_read(weir_txn *txn, weir_var *var, struct entry 
 	return *entry != NULL ? WEIR_OK : fail_moved(txn, error);
 }
 
-enum weir_status weir_txn_read(weir_txn *txn, weir_var *var, weir_tensor **value, weir_error *error)
+static enum weir_status fail_null_read(const weir_txn *txn, const weir_var *var, weir_error *error)
+{
+	return weiri_fail(error, WEIR_INVALID_ARGUMENT, "transaction: %s is NULL",
+	                  txn == NULL   ? "it"
+	                  : var == NULL ? "the variable to read"
+	                                : "the place for the value");
+}
+
+enum weir_status weir_txn_read_value(weir_txn *txn, weir_var *var, weir_value *value, weir_error *error)
 {
 	struct entry *entry;
 	enum weir_status status;
 
 	if (txn == NULL || var == NULL || value == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "transaction: %s is NULL",
-		                  txn == NULL   ? "it"
-		                  : var == NULL ? "the variable to read"
-		                                : "the place for the value");
+		return fail_null_read(txn, var, error);
 	if (txn->moved != NULL)
 		return fail_moved(txn, error);
 	status = find_or_read(txn, var, &entry, error);
 	if (status != WEIR_OK)
 		return status;
-	if (entry->value == NULL && entry->read.tensor == NULL)
+	if (weiri_value_is_none(&entry->value) && entry->read.data == NULL)
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "variable \"%s\" is not initialized", var->name);
-	*value = entry->value != NULL ? entry->value : entry->read.tensor;
+	*value = weiri_value_is_none(&entry->value) ? weiri_value_shown(var, entry->read.data) : entry->value;
 	return WEIR_OK;
+}
+
+enum weir_status weir_txn_read(weir_txn *txn, weir_var *var, weir_tensor **value, weir_error *error)
+{
+	enum weir_status status;
+	weir_value found;
+
+	if (txn == NULL || var == NULL || value == NULL)
+		return fail_null_read(txn, var, error);
+	status = weiri_kind_check_tensors(var, "weir_txn_read()", error);
+	if (status == WEIR_OK)
+		status = weir_txn_read_value(txn, var, &found, error);
+	if (status == WEIR_OK)
+		*value = found.tensor;
+	return status;
 }
 
 uint64_t weir_txn_version(const weir_txn *txn, const weir_var *var)
@@ -291,7 +313,35 @@ uint64_t weir_txn_version(const weir_txn *txn, const weir_var *var)
 
 /* -- writing ----------------------------------------------------------------------------------- */
 
+/* Gives up what is assigned, if anything is. */
+static void drop_assigned(weir_txn *txn, struct entry *entry)
+{
+	if (weiri_value_is_none(&entry->value))
+		return;
+	if (entry->value.kind == WEIR_VAR_INLINE)
+		weiri_block_release(&txn->allocator, entry->value.room, weiri_block_size(entry->value.size));
+	else
+		weiri_value_drop(entry->var, &entry->value);
+	entry->value.data = NULL;
+}
+
+/* Copies the bytes of an inline value, and sets value->room to the copy. */
+static enum weir_status copy_bytes(weir_txn *txn, const weir_var *var, weir_value *value, weir_error *error)
+{
+	void *room = weiri_block_allocate(weiri_record_get(), &txn->allocator, weiri_block_size(value->size));
+
+	if (room == NULL)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "transaction: no memory for variable \"%s\"", var->name);
+	value->room = memcpy(room, value->data, value->size);
+	return WEIR_OK;
+}
+
 enum weir_status weir_txn_assign(weir_txn *txn, weir_var *var, weir_tensor *value, weir_error *error)
+{
+	return weir_txn_assign_value(txn, var, weir_value_tensor(value), error);
+}
+
+enum weir_status weir_txn_assign_value(weir_txn *txn, weir_var *var, weir_value value, weir_error *error)
 {
 	struct entry *entry;
 	enum weir_status status;
@@ -301,18 +351,21 @@ enum weir_status weir_txn_assign(weir_txn *txn, weir_var *var, weir_tensor *valu
 		                  txn == NULL ? "it" : "the variable to assign");
 	if (txn->moved != NULL)
 		return fail_moved(txn, error);
-	status = weiri_var_check(var, value, error);
+	status = weiri_value_check(var, &value, error);
 	entry = find(txn, var);
 	if (status == WEIR_OK && entry == NULL)
 		status = make_room(txn, var, error);
+	if (status == WEIR_OK && value.kind == WEIR_VAR_INLINE)
+		status = copy_bytes(txn, var, &value, error);
 	if (status != WEIR_OK)
 		return status;
 	if (entry == NULL)
 		entry = add(txn, var, WEIRI_ANY_VERSION);
-	if (entry->value == NULL)
+	if (weiri_value_is_none(&entry->value))
 		txn->writes++;
-	(void)weir_tensor_retain(value); /* first, because the value released next may be the same */
-	weir_tensor_release(entry->value);
+	if (value.kind == WEIR_VAR_TENSOR)
+		(void)weir_tensor_retain(value.tensor); /* first, because the value dropped next may be the same */
+	drop_assigned(txn, entry);
 	entry->value = value;
 	return WEIR_OK;
 }
@@ -340,9 +393,9 @@ enum weir_status weir_txn_begin(const weir_allocator *allocator, weir_txn **out,
 static void forget(weir_txn *txn)
 {
 	for (size_t i = 0; i < txn->count; i++) {
-		if (txn->entries[i].read.tensor != NULL)
+		if (txn->entries[i].read.data != NULL)
 			weir_read_release(&txn->entries[i].read);
-		weir_tensor_release(txn->entries[i].value);
+		drop_assigned(txn, &txn->entries[i]);
 	}
 	if (txn->count != 0)
 		memset(txn->table, 0, 2 * txn->room * sizeof(*txn->table));
@@ -371,9 +424,10 @@ void weir_txn_abort(weir_txn *txn)
 }
 
 /* For several variables, some read, some assigned. */
-static enum weir_status commit_parts(weir_txn *txn, struct weir_commit_part parts[], uint64_t deadline_ns,
+static enum weir_status commit_parts(weir_txn *txn, struct weir_value_part parts[], uint64_t deadline_ns,
                                      weir_error *error)
 {
+	struct weiri_parts wanted = {.of_values = parts, .count = txn->count};
 	struct weiri_record *record;
 	struct weiri_moved moved;
 	enum weir_status status = weiri_write_admit(txn->entries[0].var, deadline_ns, &record, error);
@@ -383,9 +437,9 @@ static enum weir_status commit_parts(weir_txn *txn, struct weir_commit_part part
 	for (size_t i = 0; i < txn->count; i++) {
 		const struct entry *entry = &txn->entries[i];
 
-		parts[i] = (struct weir_commit_part){entry->var, entry->number, entry->value};
+		parts[i] = (struct weir_value_part){entry->var, entry->number, entry->value};
 	}
-	status = weiri_commit(record, parts, txn->count, &moved);
+	status = weiri_commit(record, &wanted, NULL, &moved);
 	if (status == WEIR_RESOURCE_EXHAUSTED)
 		return weiri_fail(error, status, "transaction of %zu variable%s: no memory for its commit", txn->count,
 		                  WEIRI_S(txn->count));
@@ -400,14 +454,35 @@ static enum weir_status commit_parts(weir_txn *txn, struct weir_commit_part part
 static enum weir_status commit_one(const struct entry *entry, uint64_t deadline_ns, weir_error *error)
 {
 	if (entry->number == WEIRI_ANY_VERSION)
-		return weir_var_assign(entry->var, entry->value, deadline_ns, NULL, error);
-	return weir_var_compare_assign(entry->var, entry->number, entry->value, deadline_ns, NULL, error);
+		return weir_var_assign_value(entry->var, entry->value, deadline_ns, NULL, error);
+	return weir_var_compare_assign_value(entry->var, entry->number, entry->value, deadline_ns, NULL, error);
+}
+
+static enum weir_status commit_many(weir_txn *txn, uint64_t deadline_ns, weir_error *error)
+{
+	size_t size = weiri_block_size(txn->count * sizeof(struct weir_value_part));
+	struct weir_value_part *parts = weiri_block_allocate(weiri_record_get(), &txn->allocator, size);
+	enum weir_status status;
+
+	if (parts == NULL)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "transaction of %zu variable%s: no memory for its commit",
+		                  txn->count, WEIRI_S(txn->count));
+	status = commit_parts(txn, parts, deadline_ns, error);
+	weiri_block_release(&txn->allocator, parts, size);
+	return status;
+}
+
+/* The versions took over the pointers. */
+static void forget_pointers(weir_txn *txn)
+{
+	for (size_t i = 0; i < txn->count; i++) {
+		if (txn->entries[i].var->kind == WEIR_VAR_POINTER)
+			txn->entries[i].value.pointer = NULL;
+	}
 }
 
 static enum weir_status commit(weir_txn *txn, uint64_t deadline_ns, weir_error *error)
 {
-	size_t size = txn->count * sizeof(struct weir_commit_part);
-	struct weir_commit_part *parts;
 	enum weir_status status;
 
 	if (txn->moved != NULL)
@@ -415,13 +490,11 @@ static enum weir_status commit(weir_txn *txn, uint64_t deadline_ns, weir_error *
 	if (txn->writes == 0)
 		return WEIR_OK;
 	if (txn->count == 1)
-		return commit_one(&txn->entries[0], deadline_ns, error);
-	parts = weiri_allocate(&txn->allocator, size, alignof(struct weir_commit_part));
-	if (parts == NULL)
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "transaction of %zu variable%s: no memory for its commit",
-		                  txn->count, WEIRI_S(txn->count));
-	status = commit_parts(txn, parts, deadline_ns, error);
-	weiri_release(&txn->allocator, parts, size, alignof(struct weir_commit_part));
+		status = commit_one(&txn->entries[0], deadline_ns, error);
+	else
+		status = commit_many(txn, deadline_ns, error);
+	if (status == WEIR_OK)
+		forget_pointers(txn);
 	return status;
 }
 

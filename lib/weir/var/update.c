@@ -6,20 +6,78 @@
 
 #include "base/error.h"
 #include "var/combine.h"
+#include "var/hold.h"
 #include "var/install.h"
-#include "var/tensor_value.h"
+#include "var/kind.h"
 
-static enum weir_status compute(weir_var *var, weir_update_fn *fn, void *context, const weir_read *current,
-                                weir_tensor **next, weir_error *error)
+/* What computes the next value: one of the two functions. */
+struct computation {
+	weir_update_fn *of_tensors;
+	weir_update_value_fn *of_values;
+	void *context;
+};
+
+/* Calls the function. On a failure, what it left in *next is dropped. */
+static enum weir_status compute(const weir_var *var, const struct computation *computation, const weir_read *current,
+                                weir_value *next, weir_error *error)
 {
 	enum weir_status status;
 
-	*next = NULL;
-	status = fn(context, current, next, error);
+	if (computation->of_tensors != NULL)
+		status = computation->of_tensors(computation->context, current, &next->tensor, error);
+	else
+		status = computation->of_values(computation->context, current, next, error);
 	if (status == WEIR_OK)
-		status = weiri_var_check(var, *next, error);
+		status = weiri_value_check(var, next, error);
 	if (status != WEIR_OK)
-		weir_tensor_release(*next);
+		weiri_value_drop(var, next);
+	return status;
+}
+
+static enum weir_status fail_memory(const weir_var *var, weir_error *error)
+{
+	return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "variable \"%s\": no memory for a version", var->name);
+}
+
+/*
+ * Sets *version to a version with the value that the function computes. The record is read after
+ * the function was called: a coroutine that waited in it may continue on another thread.
+ */
+static enum weir_status compute_version(const weir_var *var, const struct computation *computation,
+                                        const weir_read *current, struct weiri_version **version, weir_error *error)
+{
+	weir_value next = weiri_value_shown(var, NULL);
+	enum weir_status status = compute(var, computation, current, &next, error);
+	struct weiri_record *record;
+
+	if (status != WEIR_OK)
+		return status;
+	record = weiri_record_get();
+	*version = record != NULL ? weiri_version_of_value(record, var, &next) : NULL;
+	if (*version == NULL || next.kind == WEIR_VAR_TENSOR) /* the version has a reference of its own */
+		weiri_value_drop(var, &next);
+	return *version != NULL ? WEIR_OK : fail_memory(var, error);
+}
+
+/* The same for an inline variable: the function changes the bytes where they stay. */
+static enum weir_status compute_in_place(const weir_var *var, const struct computation *computation,
+                                         const weir_read *current, struct weiri_version **version, weir_error *error)
+{
+	struct weiri_record *record = weiri_record_get();
+	enum weir_status status;
+	weir_value next;
+	void *room;
+
+	*version = record != NULL ? weiri_version_of_bytes(record, var, current->data, &room) : NULL;
+	if (*version == NULL)
+		return fail_memory(var, error);
+	next = weiri_value_shown(var, room);
+	status = compute(var, computation, current, &next, error);
+	if (status == WEIR_OK && next.room != room)
+		status = weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable \"%s\": the update moved the room for its bytes",
+		                    var->name);
+	if (status != WEIR_OK)
+		weiri_version_discard(*version);
 	return status;
 }
 
@@ -27,24 +85,19 @@ static enum weir_status compute(weir_var *var, weir_update_fn *fn, void *context
 enum { LOST = -1 };
 
 /* One attempt. Returns a status, or LOST if another writer came first. */
-static int try_update(weir_var *var, weir_update_fn *fn, void *context, const weir_read *current, weir_read *published,
-                      weir_error *error)
+static int try_update(weir_var *var, const struct computation *computation, const weir_read *current,
+                      weir_read *published, weir_error *error)
 {
-	weir_tensor *next;
 	struct weiri_record *record;
-	struct weiri_version *version;
-	weir_read handle = {NULL, 0, NULL};
-	enum weir_status status = compute(var, fn, context, current, &next, error);
+	struct weiri_version *version = NULL;
+	weir_read handle = {.hold = NULL};
+	enum weir_status status = var->kind == WEIR_VAR_INLINE
+	                              ? compute_in_place(var, computation, current, &version, error)
+	                              : compute_version(var, computation, current, &version, error);
 
 	if (status != WEIR_OK)
 		return (int)status;
-	/* Read after fn: a coroutine that waited in fn may continue on another thread. */
-	record = weiri_record_get();
-	version = record != NULL ? weiri_version_of_tensor(record, var, next) : NULL;
-	if (version == NULL) {
-		weir_tensor_release(next);
-		return (int)weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "variable \"%s\": no memory for a version", var->name);
-	}
+	record = weiri_record_mine;
 	if (published != NULL)
 		weiri_hold(record, version, &handle); /* its number is set afterwards */
 	if (weiri_install(record, var, current->version, version, &handle.version) == WEIR_OK) {
@@ -54,18 +107,16 @@ static int try_update(weir_var *var, weir_update_fn *fn, void *context, const we
 	}
 	if (published != NULL)
 		weir_read_release(&handle);
-	weiri_version_discard(version);
+	weiri_version_discard(version); /* with what the function made */
 	return LOST;
 }
 
-enum weir_status weir_var_update(weir_var *var, weir_update_fn *fn, void *context, uint64_t deadline_ns,
-                                 weir_read *published, weir_error *error)
+static enum weir_status update(weir_var *var, const struct computation *computation, uint64_t deadline_ns,
+                               weir_read *published, weir_error *error)
 {
 	struct weiri_record *record;
 	int outcome;
 
-	if (var == NULL || fn == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "update: %s is NULL", var == NULL ? "variable" : "function");
 	do {
 		weir_read current;
 		enum weir_status status = weiri_write_admit(var, deadline_ns, &record, error);
@@ -75,10 +126,37 @@ enum weir_status weir_var_update(weir_var *var, weir_update_fn *fn, void *contex
 		status = weir_var_read(var, &current);
 		if (status != WEIR_OK)
 			return weiri_fail(error, status, "variable \"%s\" is not initialized", var->name);
-		outcome = try_update(var, fn, context, &current, published, error);
+		outcome = try_update(var, computation, &current, published, error);
 		weir_read_release(&current);
 	} while (outcome == LOST);
 	return (enum weir_status)outcome;
+}
+
+static enum weir_status fail_null(const weir_var *var, weir_error *error)
+{
+	return weiri_fail(error, WEIR_INVALID_ARGUMENT, "update: %s is NULL", var == NULL ? "variable" : "function");
+}
+
+enum weir_status weir_var_update(weir_var *var, weir_update_fn *fn, void *context, uint64_t deadline_ns,
+                                 weir_read *published, weir_error *error)
+{
+	struct computation computation = {.of_tensors = fn, .context = context};
+
+	if (var == NULL || fn == NULL)
+		return fail_null(var, error);
+	if (var->kind != WEIR_VAR_TENSOR)
+		return weiri_kind_check_tensors(var, "weir_var_update()", error);
+	return update(var, &computation, deadline_ns, published, error);
+}
+
+enum weir_status weir_var_update_value(weir_var *var, weir_update_value_fn *fn, void *context, uint64_t deadline_ns,
+                                       weir_read *published, weir_error *error)
+{
+	struct computation computation = {.of_values = fn, .context = context};
+
+	if (var == NULL || fn == NULL)
+		return fail_null(var, error);
+	return update(var, &computation, deadline_ns, published, error);
 }
 
 /* -- built-in changes -------------------------------------------------------------------------- */
@@ -116,6 +194,8 @@ enum weir_status weiri_update_by(weir_var *var, struct weiri_change *change, uin
 {
 	if (var == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "update: variable is NULL");
+	if (var->kind != WEIR_VAR_TENSOR)
+		return weiri_kind_check_tensors(var, change->is_of_rows ? "scatter" : "a sum", error);
 	if (is_large(var, change))
 		return weiri_combine(var, change, deadline_ns, published, error);
 	return weir_var_update(var, make, &(struct request){var, change}, deadline_ns, published, error);

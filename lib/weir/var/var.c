@@ -13,7 +13,7 @@
 #include "base/options.h"
 #include "var/combine.h"
 #include "var/install.h"
-#include "var/tensor_value.h"
+#include "var/kind.h"
 
 static void var_free(weir_var *var)
 {
@@ -48,6 +48,38 @@ static void leave(struct weiri_record *record, weir_var *var)
 	weiri_scope_leave(&scope);
 }
 
+static enum weir_status check_of_tensors(const struct weir_var_options *given, weir_error *error)
+{
+	if (weir_dtype_size(given->dtype) == 0)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: %d is not a dtype", (int)given->dtype);
+	if (given->shape != NULL && given->shape->rank > WEIR_MAX_RANK)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: rank %u is above %d", given->shape->rank,
+		                  WEIR_MAX_RANK);
+	if (given->size != 0)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: size is %zu, but tensors have no fixed size",
+		                  given->size);
+	return WEIR_OK;
+}
+
+/* Checks the options that suit some kinds only. */
+static enum weir_status check_kind(const struct weir_var_options *given, weir_error *error)
+{
+	static const char *const plural[] = {"tensors", "inline values", "pointers"};
+
+	if ((unsigned)given->kind > WEIR_VAR_POINTER)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: %d is not a kind", (int)given->kind);
+	if (given->kind != WEIR_VAR_TENSOR && (given->dtype != 0 || given->shape != NULL))
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: %s have no %s", plural[given->kind],
+		                  given->dtype != 0 ? "dtype" : "shape");
+	if (given->kind != WEIR_VAR_POINTER && (given->release != NULL || given->measure != NULL))
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: %s have no function %s", plural[given->kind],
+		                  given->release != NULL ? "release" : "measure");
+	if (given->kind == WEIR_VAR_INLINE && (given->size == 0 || given->size > WEIR_VAR_MAX_INLINE))
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: inline values of %zu bytes, must be 1 to %d",
+		                  given->size, WEIR_VAR_MAX_INLINE);
+	return given->kind == WEIR_VAR_TENSOR ? check_of_tensors(given, error) : WEIR_OK;
+}
+
 enum weir_status weiri_var_read_options(const struct weir_var_options *options, struct weir_var_options *given,
                                         weir_error *error)
 {
@@ -63,12 +95,7 @@ enum weir_status weiri_var_read_options(const struct weir_var_options *options, 
 	if (given->history > WEIR_VAR_MAX_HISTORY)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: history must be at most %d, got %zu",
 		                  WEIR_VAR_MAX_HISTORY, given->history);
-	if (weir_dtype_size(given->dtype) == 0)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: %d is not a dtype", (int)given->dtype);
-	if (given->shape != NULL && given->shape->rank > WEIR_MAX_RANK)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: rank %u is above %d", given->shape->rank,
-		                  WEIR_MAX_RANK);
-	return WEIR_OK;
+	return check_kind(given, error);
 }
 
 static weir_var *allocate_var(const struct weir_var_options *options)
@@ -88,6 +115,11 @@ static weir_var *allocate_var(const struct weir_var_options *options)
 	}
 	memcpy(var->name, name, name_size);
 	weiri_waitable_init(&var->waitable, "variable", var->name);
+	var->kind = options->kind;
+	var->size = options->size;
+	var->pointers.release = options->release;
+	var->pointers.measure = options->measure;
+	var->pointers.context = options->context;
 	var->dtype = options->dtype;
 	var->history = options->history;
 	var->has_shape = options->shape != NULL;
@@ -102,40 +134,39 @@ static weir_var *allocate_var(const struct weir_var_options *options)
  * includes it. A transaction that began earlier and has an earlier time reads it only if it can
  * extend that time: the values read before may be older than the variable.
  */
-static struct weiri_version *first_version(struct weiri_record *record, const weir_var *var, weir_tensor *initial)
+static struct weiri_version *first_version(struct weiri_record *record, const weir_var *var, const weir_value *initial)
 {
-	struct weiri_version *version = weiri_version_of_tensor(record, var, initial);
+	bool has_value = !weiri_value_is_none(initial);
+	struct weiri_version *version =
+		has_value ? weiri_version_of_value(record, var, initial) : weiri_version_create(record, var, NULL, NULL);
 	uint64_t now;
 
 	if (version == NULL)
 		return NULL;
-	(void)weir_tensor_retain(initial);
-	version->number = initial != NULL;
+	version->number = has_value;
 	now = weiri_load_seq_cst(&weiri_clock); /* [S] */
 	weiri_clock_advance(now);
 	weiri_store_relaxed(&version->stamp, now + 1); /* [relaxed] not published */
 	return version;
 }
 
-enum weir_status weir_var_create(weir_tensor *initial, const struct weir_var_options *options, weir_var **out,
-                                 weir_error *error)
+/* `initial` may be no value; then its kind does not matter. */
+static enum weir_status create(const weir_value *initial, const struct weir_var_options *given, weir_var **out,
+                               weir_error *error)
 {
-	struct weir_var_options given;
-	enum weir_status status = weiri_var_read_options(options, &given, error);
+	enum weir_status status = WEIR_OK;
 	struct weiri_record *record;
 	struct weiri_version *version = NULL;
 	weir_var *var;
 
-	if (status != WEIR_OK)
-		return status;
 	if (out == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: out is NULL");
 	record = weiri_record_get();
-	var = record != NULL ? allocate_var(&given) : NULL;
+	var = record != NULL ? allocate_var(given) : NULL;
 	if (var == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "variable: no memory");
-	if (initial != NULL)
-		status = weiri_var_check(var, initial, error);
+	if (!weiri_value_is_none(initial))
+		status = weiri_value_check(var, initial, error);
 	if (status == WEIR_OK) {
 		version = first_version(record, var, initial);
 		if (version == NULL)
@@ -150,6 +181,29 @@ enum weir_status weir_var_create(weir_tensor *initial, const struct weir_var_opt
 	weiri_store_relaxed(&var->head, version); /* [relaxed] the caller passes the variable on by its own means */
 	*out = var;
 	return WEIR_OK;
+}
+
+enum weir_status weir_var_create(weir_tensor *initial, const struct weir_var_options *options, weir_var **out,
+                                 weir_error *error)
+{
+	struct weir_var_options given;
+	weir_value value = weir_value_tensor(initial);
+	enum weir_status status = weiri_var_read_options(options, &given, error);
+
+	return status == WEIR_OK ? create(&value, &given, out, error) : status;
+}
+
+enum weir_status weir_var_create_value(weir_value initial, const struct weir_var_options *options, weir_var **out,
+                                       weir_error *error)
+{
+	struct weir_var_options given;
+	enum weir_status status = weiri_var_read_options(options, &given, error);
+
+	if (status != WEIR_OK)
+		return status;
+	if (weiri_value_is_none(&initial))
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: the initial value is NULL");
+	return create(&initial, &given, out, error);
 }
 
 enum weir_status weir_var_destroy(weir_var *var, weir_error *error)
@@ -181,6 +235,16 @@ enum weir_status weir_var_destroy(weir_var *var, weir_error *error)
 	weiri_combine_end(record, var);
 	leave(record, var);
 	return WEIR_OK;
+}
+
+enum weir_var_kind weir_var_kind(const weir_var *var)
+{
+	return var != NULL ? var->kind : WEIR_VAR_TENSOR;
+}
+
+size_t weir_var_size(const weir_var *var)
+{
+	return var != NULL && var->kind == WEIR_VAR_INLINE ? var->size : 0;
 }
 
 enum weir_dtype weir_var_dtype(const weir_var *var)

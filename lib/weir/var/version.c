@@ -3,19 +3,26 @@
  */
 #include "var/version.h"
 
-#include <stdalign.h>
-
 #include "base/assert.h"
+#include "var/block.h"
 #include "var/commit.h"
+#include "var/kind.h"
 
 _Alignas(WEIRI_APART) _Atomic(uint64_t) weiri_clock = 1;
 
+enum { BLOCK = (sizeof(struct weiri_version) + WEIRI_LINE - 1) / WEIRI_LINE * WEIRI_LINE };
+
 static void version_free(struct weiri_version *version)
 {
-	weir_allocator allocator = version->allocator;
+	weir_allocator allocator;
 
+	if (version->box_lines != 0) {
+		weiri_box_release(version);
+		return;
+	}
+	allocator = version->allocator;
 	weiri_value_release(version->value);
-	weiri_release(&allocator, version, sizeof(*version), alignof(struct weiri_version));
+	weiri_block_release(&allocator, version, BLOCK);
 }
 
 static void version_reclaim(struct weiri_retired *object)
@@ -30,15 +37,21 @@ static void version_reclaim(struct weiri_retired *object)
 struct weiri_version *weiri_version_create(struct weiri_record *record, const weir_var *var, struct weiri_value *value,
                                            void *shown)
 {
-	struct weiri_version *version = weiri_allocate(&var->allocator, sizeof(*version), alignof(struct weiri_version));
+	struct weiri_version *version = weiri_block_allocate(record, &var->allocator, BLOCK);
 
 	if (version == NULL)
 		return NULL;
-	*version =
-		(struct weiri_version){.value = value, .shown = shown, .variable = var->label, .allocator = var->allocator};
-	weiri_retired_init(&version->retired, sizeof(*version) + weiri_value_footprint(value), version_reclaim);
-	weiri_count(&record->created, 1);
+	weiri_version_init(record, version, var, value, BLOCK + weiri_value_footprint(value));
+	version->shown = shown;
 	return version;
+}
+
+void weiri_version_init(struct weiri_record *record, struct weiri_version *version, const weir_var *var,
+                        struct weiri_value *value, size_t bytes)
+{
+	*version = (struct weiri_version){.value = value, .variable = var->label, .allocator = var->allocator};
+	weiri_retired_init(&version->retired, bytes, version_reclaim);
+	weiri_count(&record->created, 1);
 }
 
 struct weiri_version *weiri_version_of_retired(struct weiri_retired *object)

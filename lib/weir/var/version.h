@@ -108,7 +108,7 @@ struct weiri_version {
 	uint64_t number;           /* one more than that of base; that of base in a mark */
 	uint64_t position;         /* one more than that of base: two committed versions share none */
 	struct weiri_value *value; /* one reference; NULL in version 0 and in marks on it */
-	void *shown;               /* by handles: the tensor of which the value is a part */
+	void *shown;               /* by handles: a tensor, the bytes of an inline value, a pointer */
 	struct weiri_version *base;
 	uint64_t base_birth;         /* era; see Memory */
 	struct weiri_version *older; /* with the next smaller number, or NULL; see history.h */
@@ -119,6 +119,7 @@ struct weiri_version {
 	 */
 	_Atomic(uint16_t) seen_at_head;
 	bool is_mark;
+	uint8_t box_lines; /* not 0: the value is in this block, of so many lines (kind.h) */
 	uint32_t variable; /* its label, for reports: the variable may be gone */
 	weir_allocator allocator;
 };
@@ -133,6 +134,13 @@ struct weir_var {
 	/* Constant. */
 	struct weiri_id_entry id_entry; /* among all variables; retires the variable, see var.c */
 	uint32_t label;                 /* its number; 0 beyond 2^32 */
+	enum weir_var_kind kind;
+	size_t size; /* of inline values; of pointers: in the budget */
+	struct {
+		weir_pointer_release_fn *release;
+		weir_pointer_size_fn *measure;
+		void *context;
+	} pointers;
 	enum weir_dtype dtype;
 	bool has_shape;
 	weir_shape shape;
@@ -159,6 +167,9 @@ extern struct weiri_id_set weiri_variables;
  */
 struct weiri_version *weiri_version_create(struct weiri_record *record, const weir_var *var, struct weiri_value *value,
                                            void *shown);
+/* Initializes the version in a block that counts so many bytes in the budget. */
+void weiri_version_init(struct weiri_record *record, struct weiri_version *version, const weir_var *var,
+                        struct weiri_value *value, size_t bytes);
 /* Returns the version of which `object` is a part, or NULL if it belongs to no version. */
 struct weiri_version *weiri_version_of_retired(struct weiri_retired *object);
 /* Frees a version that was never published. */

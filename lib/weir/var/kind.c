@@ -1,0 +1,254 @@
+/*
+ * kind.c - see kind.h.
+ */
+#include "var/kind.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/error.h"
+#include "tensor/object.h"
+#include "var/block.h"
+#include "var/tensor_value.h"
+
+/* A version and its value in one block. */
+struct box {
+	struct weiri_version version; /* first */
+	struct weiri_value value;
+	/* Bytes of an inline value follow, or a held pointer. */
+};
+
+struct held_pointer {
+	void *pointer;
+	weir_pointer_release_fn *release; /* NULL: none, or disowned */
+	void *context;
+	size_t bytes; /* in the budget, besides the block */
+};
+
+_Static_assert(sizeof(struct box) % 16 == 0, "inline values are aligned to 16");
+_Static_assert((sizeof(struct box) + WEIR_VAR_MAX_INLINE + WEIRI_LINE - 1) / WEIRI_LINE <= UINT8_MAX,
+               "box_lines counts the lines of a block");
+
+static struct box *box_of(struct weiri_value *value)
+{
+	return WEIRI_CONTAINER_OF(value, struct box, value);
+}
+
+static struct held_pointer *pointer_in(struct box *box)
+{
+	return (struct held_pointer *)(void *)(box + 1);
+}
+
+static size_t block_size(const struct box *box)
+{
+	return (size_t)box->version.box_lines * WEIRI_LINE;
+}
+
+/* -- the ends of values in boxes --------------------------------------------------------------- */
+
+static WEIRI_UNSEEN void assert_has_reference(const struct box *box)
+{
+	WEIR_ASSERT2(B1, weiri_peek(&box->value.references) >= 1);
+}
+
+static void free_box(struct box *box)
+{
+	weir_allocator allocator = box->version.allocator;
+
+	weiri_block_release(&allocator, box, block_size(box));
+}
+
+static void end_bytes(struct weiri_value *value)
+{
+	free_box(box_of(value));
+}
+
+static void end_pointer(struct weiri_value *value)
+{
+	struct box *box = box_of(value);
+	struct held_pointer *held = pointer_in(box);
+
+	WEIR_ASSERT2(B2, held->pointer != NULL);
+	if (held->release != NULL)
+		held->release(held->context, held->pointer);
+	held->pointer = NULL;
+	free_box(box);
+}
+
+/* The last reference was dropped in a signal handler; a collection runs this. */
+static void end_later(struct weiri_retired *retired)
+{
+	struct box *box = (struct box *)(void *)WEIRI_CONTAINER_OF(retired, struct weiri_version, retired);
+
+	box->value.kind->end(&box->value);
+}
+
+/* The version was reclaimed before (B1), so its part for retiring is free. */
+static void retire_box(struct weiri_record *record, struct weiri_value *value)
+{
+	struct weiri_retired *retired = &box_of(value)->version.retired;
+
+	retired->reclaim = end_later;
+	retired->bytes = value->kind->footprint(value);
+	weiri_retire_unreachable(record, retired);
+}
+
+/* A handle or mark keeps the whole block. */
+static size_t bytes_footprint(const struct weiri_value *value)
+{
+	return block_size((const struct box *)(const void *)((const char *)value - offsetof(struct box, value)));
+}
+
+static size_t pointer_footprint(const struct weiri_value *value)
+{
+	const struct box *box = (const struct box *)(const void *)((const char *)value - offsetof(struct box, value));
+
+	return block_size(box) + ((const struct held_pointer *)(const void *)(box + 1))->bytes;
+}
+
+static const struct weiri_value_kind bytes_kind = {end_bytes, retire_box, bytes_footprint};
+static const struct weiri_value_kind pointer_kind = {end_pointer, retire_box, pointer_footprint};
+
+void weiri_box_release(struct weiri_version *version)
+{
+	struct box *box = (struct box *)(void *)version;
+
+	WEIR_ASSERT_LOOK(assert_has_reference(box));
+	weiri_value_release(&box->value);
+}
+
+/* -- making versions --------------------------------------------------------------------------- */
+
+/* Returns a box with room for `size` bytes, and `more` bytes to count in the budget, or NULL. */
+static struct box *create_box(struct weiri_record *record, const weir_var *var, size_t size, size_t more,
+                              const struct weiri_value_kind *kind)
+{
+	size_t lines = (sizeof(struct box) + size + WEIRI_LINE - 1) / WEIRI_LINE;
+	struct box *box = weiri_block_allocate(record, &var->allocator, lines * WEIRI_LINE);
+
+	if (box == NULL)
+		return NULL;
+	weiri_value_init(&box->value, kind);
+	weiri_version_init(record, &box->version, var, &box->value, lines * WEIRI_LINE + more);
+	box->version.box_lines = (uint8_t)lines;
+	return box;
+}
+
+struct weiri_version *weiri_version_of_bytes(struct weiri_record *record, const weir_var *var, const void *bytes,
+                                             void **room)
+{
+	struct box *box = create_box(record, var, var->size, 0, &bytes_kind);
+
+	if (box == NULL)
+		return NULL;
+	*room = box + 1;
+	memcpy(*room, bytes, var->size);
+	box->version.shown = *room;
+	return &box->version;
+}
+
+static struct weiri_version *version_of_pointer(struct weiri_record *record, const weir_var *var, void *pointer)
+{
+	size_t bytes = var->pointers.measure != NULL ? var->pointers.measure(var->pointers.context, pointer) : var->size;
+	struct box *box = create_box(record, var, sizeof(struct held_pointer), bytes, &pointer_kind);
+
+	if (box == NULL)
+		return NULL;
+	*pointer_in(box) = (struct held_pointer){pointer, var->pointers.release, var->pointers.context, bytes};
+	box->version.shown = pointer;
+	return &box->version;
+}
+
+static struct weiri_version *version_of_tensor(struct weiri_record *record, const weir_var *var, weir_tensor *tensor)
+{
+	struct weiri_version *version = weiri_version_of_tensor(record, var, tensor);
+
+	if (version != NULL)
+		(void)weir_tensor_retain(tensor);
+	return version;
+}
+
+struct weiri_version *weiri_version_of_value(struct weiri_record *record, const weir_var *var, const weir_value *value)
+{
+	void *room;
+
+	switch (var->kind) {
+	case WEIR_VAR_INLINE: return weiri_version_of_bytes(record, var, value->data, &room);
+	case WEIR_VAR_POINTER: return version_of_pointer(record, var, value->pointer);
+	default: return version_of_tensor(record, var, value->tensor);
+	}
+}
+
+void weiri_version_disown(struct weiri_version *version)
+{
+	struct box *box = (struct box *)(void *)version;
+
+	if (version->box_lines != 0 && box->value.kind == &pointer_kind)
+		pointer_in(box)->release = NULL; /* B2 */
+}
+
+void weiri_value_drop(const weir_var *var, const weir_value *value)
+{
+	if (weiri_value_is_none(value))
+		return;
+	if (value->kind == WEIR_VAR_TENSOR)
+		weir_tensor_release(value->tensor);
+	else if (value->kind == WEIR_VAR_POINTER && var->pointers.release != NULL)
+		var->pointers.release(var->pointers.context, value->pointer);
+}
+
+/* -- checks ------------------------------------------------------------------------------------ */
+
+const char *weiri_kind_text(const weir_var *var, char text[WEIRI_KIND_TEXT_SIZE])
+{
+	if (var->kind == WEIR_VAR_INLINE)
+		(void)snprintf(text, WEIRI_KIND_TEXT_SIZE, "inline values of %zu byte%s", var->size, WEIRI_S(var->size));
+	else
+		(void)snprintf(text, WEIRI_KIND_TEXT_SIZE, "%s", var->kind == WEIR_VAR_POINTER ? "pointers" : "tensors");
+	return text;
+}
+
+/* Describes a value that a caller gave. */
+static const char *given_text(const weir_value *value, char text[WEIRI_KIND_TEXT_SIZE])
+{
+	switch (value->kind) {
+	case WEIR_VAR_TENSOR: return "a tensor";
+	case WEIR_VAR_POINTER: return "a pointer";
+	case WEIR_VAR_INLINE:
+		(void)snprintf(text, WEIRI_KIND_TEXT_SIZE, "%u inline byte%s", value->size, WEIRI_S(value->size));
+		return text;
+	default: (void)snprintf(text, WEIRI_KIND_TEXT_SIZE, "a value of kind %d", (int)value->kind); return text;
+	}
+}
+
+static WEIRI_COLD enum weir_status fail_kind(const weir_var *var, const weir_value *value, weir_error *error)
+{
+	char takes[WEIRI_KIND_TEXT_SIZE], given[WEIRI_KIND_TEXT_SIZE];
+
+	return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable \"%s\": takes %s, got %s", var->name,
+	                  weiri_kind_text(var, takes), given_text(value, given));
+}
+
+enum weir_status weiri_value_check(const weir_var *var, const weir_value *value, weir_error *error)
+{
+	if (WEIRI_UNLIKELY(value->kind != var->kind))
+		return fail_kind(var, value, error);
+	if (value->kind == WEIR_VAR_TENSOR)
+		return weiri_var_check(var, value->tensor, error);
+	if (WEIRI_UNLIKELY(weiri_value_is_none(value)))
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable \"%s\": value is NULL", var->name);
+	if (WEIRI_UNLIKELY(value->kind == WEIR_VAR_INLINE && value->size != var->size))
+		return fail_kind(var, value, error);
+	return WEIR_OK;
+}
+
+enum weir_status weiri_kind_check_tensors(const weir_var *var, const char *call, weir_error *error)
+{
+	char has[WEIRI_KIND_TEXT_SIZE];
+
+	if (WEIRI_LIKELY(var->kind == WEIR_VAR_TENSOR))
+		return WEIR_OK;
+	return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable \"%s\" has %s: %s needs tensors", var->name,
+	                  weiri_kind_text(var, has), call);
+}
