@@ -11,12 +11,22 @@
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <weir/flow/op.h>
+#include <weir/flow/session.h>
 #include <weir/flow/table.h>
 #include <weir/weir.h>
 
 #include "sync/eventcount.h"
 
-enum { WARM_UP = 64, MEASURED = 64, BATCH = 32, VARIABLES = 8, CAPACITY = 1024, MAX_OPERATIONS = 64 };
+enum {
+	WARM_UP = 64,
+	MEASURED = 64,
+	BATCH = 32,
+	VARIABLES = 8,
+	CAPACITY = 1024,
+	NODES = 32, /* of a large step; less the step of 1 no-op, and by 31, it is the cost of a node */
+	MAX_OPERATIONS = 64
+};
 
 /*
  * The marks. check_costs finds the stores into them in the trace of memory accesses. Each pair has
@@ -314,7 +324,7 @@ static void commit_2(void)
 enum { ROWS = 100 };
 
 static weir_table *rows;
-static weir_tensor *one, *few, *many;
+static weir_tensor *plus_one, *few, *many;
 
 static void rows_begin(int64_t count)
 {
@@ -325,7 +335,7 @@ static void rows_begin(int64_t count)
 	for (int64_t i = 0; i < ROWS; i++)
 		indices[i] = i * (count / ROWS);
 	must(weir_table_create(NULL, &options, &rows, NULL));
-	must(weir_tensor_scalar_i64(1, &one));
+	must(weir_tensor_scalar_i64(1, &plus_one));
 	must(weir_tensor_copy_of(WEIR_I64, &(weir_shape){1, {1}}, indices, NULL, &few));
 	must(weir_tensor_copy_of(WEIR_I64, &(weir_shape){1, {ROWS}}, indices, NULL, &many));
 }
@@ -342,7 +352,7 @@ static void rows_begin_1_gib(void)
 
 static void rows_end(void)
 {
-	weir_tensor_release(one);
+	weir_tensor_release(plus_one);
 	weir_tensor_release(few);
 	weir_tensor_release(many);
 	must(weir_table_destroy(rows, NULL));
@@ -350,15 +360,129 @@ static void rows_end(void)
 
 static void update_1_row(void)
 {
-	must(weir_table_scatter(rows, WEIR_SCATTER_ADD, few, one, WEIR_NO_DEADLINE, NULL, NULL));
+	must(weir_table_scatter(rows, WEIR_SCATTER_ADD, few, plus_one, WEIR_NO_DEADLINE, NULL, NULL));
 }
 
 static void update_100_rows(void)
 {
-	must(weir_table_scatter(rows, WEIR_SCATTER_ADD, many, one, WEIR_NO_DEADLINE, NULL, NULL));
+	must(weir_table_scatter(rows, WEIR_SCATTER_ADD, many, plus_one, WEIR_NO_DEADLINE, NULL, NULL));
 }
 
-/* -- the table of operations --------------------------------------------------------------------- */
+/* -- steps ------------------------------------------------------------------------------------- */
+
+static weir_graph *graph;
+static weir_session *session;
+static weir_tensor_queue *tuples;
+static weir_node *targets[NODES];
+static weir_output fetch;
+static size_t target_count;
+static size_t fetch_count;
+
+/* No pool: each step runs on this thread, as the steps of an idle pool's caller do. */
+static void steps_begin(void)
+{
+	struct weir_session_options options = {WEIR_SESSION_OPTIONS_INIT, .flags = WEIR_SESSION_NO_THREADS};
+
+	must(weir_graph_create(NULL, &graph, NULL));
+	must(weir_session_create(graph, &options, &session, NULL));
+	target_count = 0;
+	fetch_count = 0;
+}
+
+static void steps_end(void)
+{
+	must(weir_session_destroy(session, NULL));
+	must(weir_graph_destroy(graph, NULL));
+}
+
+static void no_ops(size_t count, bool chained)
+{
+	steps_begin();
+	for (size_t i = 0; i < count; i++) {
+		must(weir_op_no_op(graph, NULL, &targets[i], NULL));
+		if (chained && i != 0)
+			must(weir_graph_add_control(graph, targets[i - 1], targets[i], NULL));
+	}
+	target_count = count;
+}
+
+static void one_no_op(void)
+{
+	no_ops(1, false);
+}
+
+static void chain_of_no_ops(void)
+{
+	no_ops(NODES, true);
+}
+
+static void row_of_no_ops(void)
+{
+	no_ops(NODES, false);
+}
+
+static void chain_of_adds(void)
+{
+	weir_output one;
+	weir_tensor *scalar;
+
+	steps_begin();
+	must(weir_tensor_scalar_f32(1, &scalar));
+	must(weir_op_constant(graph, NULL, scalar, &one, NULL));
+	weir_tensor_release(scalar);
+	fetch = one;
+	for (int i = 0; i < NODES; i++)
+		must(weir_op_add(graph, NULL, fetch, one, &fetch, NULL));
+	fetch_count = 1;
+}
+
+/* One enqueue and, after it, one dequeue. */
+static void through_a_queue(void)
+{
+	struct weir_tensor_component component = {.dtype = WEIR_F32};
+	struct weir_tensor_queue_options options = {WEIR_TENSOR_QUEUE_OPTIONS_INIT, .capacity = 1, .components = &component,
+	                                            .component_count = 1};
+	weir_tensor *scalar;
+	weir_output one;
+
+	steps_begin();
+	must(weir_tensor_queue_create(&options, &tuples, NULL));
+	must(weir_tensor_scalar_f32(1, &scalar));
+	must(weir_op_constant(graph, NULL, scalar, &one, NULL));
+	weir_tensor_release(scalar);
+	must(weir_op_enqueue(graph, NULL, tuples, &one, 1, &targets[0], NULL));
+	must(weir_op_dequeue(graph, NULL, tuples, &fetch, 1, &targets[1], NULL));
+	must(weir_graph_add_control(graph, targets[0], targets[1], NULL));
+	fetch_count = 1;
+}
+
+static void through_a_queue_end(void)
+{
+	steps_end();
+	must(weir_tensor_queue_destroy(tuples, NULL));
+}
+
+static void step_until(uint64_t deadline_ns)
+{
+	weir_tensor *result;
+
+	must(weir_session_run(session, NULL, 0, &fetch, fetch_count, &result, targets, target_count, deadline_ns, NULL,
+	                      NULL));
+	if (fetch_count != 0)
+		weir_tensor_release(result);
+}
+
+static void step(void)
+{
+	step_until(WEIR_NO_DEADLINE);
+}
+
+static void step_in_time(void)
+{
+	step_until(WEIR_NO_DEADLINE - 1);
+}
+
+/* -- the table --------------------------------------------------------------------------------- */
 
 static const struct operation {
 	const char *name;
@@ -403,6 +527,12 @@ static const struct operation {
 	{"table of 1 GiB, update of a row", rows_begin_1_gib, nothing, update_1_row, nothing, rows_end},
 	{"table of 32 MiB, update of 100 rows", rows_begin_32_mib, nothing, update_100_rows, nothing, rows_end},
 	{"table of 1 GiB, update of 100 rows", rows_begin_1_gib, nothing, update_100_rows, nothing, rows_end},
+	{"step of 1 no-op", one_no_op, nothing, step, nothing, steps_end},
+	{"step of 32 no-ops in a chain", chain_of_no_ops, nothing, step, nothing, steps_end},
+	{"step of 32 no-ops in a chain, deadline", chain_of_no_ops, nothing, step_in_time, nothing, steps_end},
+	{"step of 32 no-ops without edges", row_of_no_ops, nothing, step, nothing, steps_end},
+	{"step of 32 f32 adds in a chain", chain_of_adds, nothing, step, nothing, steps_end},
+	{"step of an enqueue and a dequeue", through_a_queue, nothing, step, nothing, through_a_queue_end},
 };
 enum { OPERATIONS = sizeof(operations) / sizeof(operations[0]) };
 _Static_assert((int)OPERATIONS <= (int)MAX_OPERATIONS, "each operation has its marks");

@@ -21,6 +21,17 @@ Test(countdown, the_last_to_arrive_is_told)
 	cr_expect(weiri_countdown_arrive(&countdown));
 }
 
+Test(countdown, the_last_to_finish_is_told)
+{
+	struct weiri_countdown countdown;
+
+	weiri_countdown_init(&countdown, 3);
+	cr_expect_not(weiri_countdown_finish(&countdown, 1));
+	cr_expect_not(weiri_countdown_arrive(&countdown));
+	weiri_countdown_join(&countdown);
+	cr_expect(weiri_countdown_finish(&countdown, 2));
+}
+
 Test(countdown, the_first_to_claim_a_latch_wins)
 {
 	struct weiri_latch latch;
@@ -68,7 +79,8 @@ static void *take_part(void *context)
 		}
 		if (weiri_latch_is_set(&round->latch))
 			party->heard_wrong += round->spoken != i;
-		if (!weiri_countdown_arrive(&round->countdown))
+		/* Every other round is not used again. */
+		if (i % 2 == 0 ? !weiri_countdown_arrive(&round->countdown) : !weiri_countdown_finish(&round->countdown, 1))
 			continue;
 		party->lasts++;
 		for (int p = 0; p < PARTIES; p++)

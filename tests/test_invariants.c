@@ -24,12 +24,14 @@
 #include <weir/spsc.h>
 #include <weir/flow/staging.h>
 #include <weir/store.h>
+#include <weir/flow/op.h>
 #include <weir/tensor.h>
 #include <weir/txn.h>
 #include <weir/var.h>
 #include <weir/watch.h>
 
 #include "base/assert.h"
+#include "session/session.h"
 #include "session/step.h"
 #include "metrics/stripes.h"
 #include "areas/area.h"
@@ -1248,8 +1250,9 @@ static void be_left_twice(void)
 
 static void end_a_step_twice(void)
 {
-	static const struct weiri_plan plan; /* without nodes */
-	static struct weiri_step step = {.plan = &plan};
+	static struct weiri_plan plan; /* without nodes */
+	static weir_session session;
+	static struct weiri_step step = {.session = &session, .plan = &plan, .frame = {.step = &step, .plan = &plan}};
 
 	weiri_latch_set(&step.ended);
 	weiri_step_begin(&step);
@@ -1266,9 +1269,85 @@ Test(invariants, queue_runner)
 	expect_broken("I2", be_left_twice);
 }
 
+static weir_tensor *a_scalar(void)
+{
+	weir_tensor *scalar = NULL;
+
+	(void)weir_tensor_scalar_f32(1, &scalar);
+	return scalar;
+}
+
+/* One run of one + one, squared, and of one + (one + one). Spoils the plan before a second one. */
+static void run_spoiled(void (*spoil)(struct weiri_plan *plan))
+{
+	struct weir_session_options options = {WEIR_SESSION_OPTIONS_INIT, .flags = WEIR_SESSION_NO_THREADS};
+	weir_graph *graph = NULL;
+	weir_session *session = NULL;
+	weir_output one, two, fetches[2];
+	weir_tensor *results[2];
+
+	(void)weir_graph_create(NULL, &graph, NULL);
+	(void)weir_session_create(graph, &options, &session, NULL);
+	(void)weir_op_constant(graph, NULL, a_scalar(), &one, NULL);
+	(void)weir_op_add(graph, NULL, one, one, &two, NULL);
+	(void)weir_op_square(graph, NULL, two, &fetches[0], NULL);
+	(void)weir_op_add(graph, NULL, one, two, &fetches[1], NULL);
+	for (int run = 0; run < 2; run++) {
+		(void)weir_session_run(session, NULL, 0, fetches, 2, results, NULL, 0, WEIR_NO_DEADLINE, NULL, NULL);
+		for (int i = 0; run == 0 && i < WEIRI_SESSION_BUCKETS; i++) {
+			struct weiri_published *link = weiri_published_first(&session->plans[i]);
+
+			if (link != NULL)
+				spoil(WEIRI_CONTAINER_OF(link, struct weiri_plan, link));
+		}
+	}
+}
+
+static void leave_a_value(struct weiri_plan *plan)
+{
+	struct weiri_step *step = weiri_spare_take(&plan->spare);
+
+	step->frame.values[plan->slot_count - 1] = a_scalar();
+	(void)weiri_spare_put(&plan->spare, step);
+}
+
+static void use_a_frame_with_a_value(void)
+{
+	run_spoiled(leave_a_value);
+}
+
+/* Both users of the sum believe that they are the last. */
+static void end_every_use(struct weiri_plan *plan)
+{
+	for (uint32_t i = 0; i < plan->use_count; i++) {
+		if (plan->uses[i].ends != WEIRI_ENDS_NOTHING)
+			plan->uses[i].ends = WEIRI_ENDS_VALUE;
+	}
+}
+
+static void use_a_value_after_its_end(void)
+{
+	run_spoiled(end_every_use);
+}
+
+static void be_incomplete_without_a_halt(void)
+{
+	static struct weiri_step step;
+
+	weiri_latch_set(&step.incomplete);
+	(void)weiri_step_outcome(&step, NULL);
+}
+
 Test(invariants, step)
 {
 	expect_broken("S1", end_a_step_twice);
+	expect_broken("S4", be_incomplete_without_a_halt);
+}
+
+Test(invariants, frame)
+{
+	expect_broken("F2", use_a_frame_with_a_value);
+	expect_broken("plan L2", use_a_value_after_its_end);
 }
 
 Test(invariants, deque)

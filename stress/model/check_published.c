@@ -1,11 +1,15 @@
 /*
- * check_published.c - a list that grows at its front. Walks see complete items, each pushed item is
- * in the list once, and no push succeeds after the seal.
+ * check_published.c - a list that grows at its front: walks see complete items, each pushed item is
+ * in the list once, and no push succeeds after the seal. A tree that grows at its leaves: a look-up
+ * sees complete items, none is lost, and no key is there twice. A spare block: no two threads have
+ * it, and it comes whole.
  */
 #include <stdio.h>
 
 #include "model/scope.h"
 #include "run/published.h"
+#include "run/published_tree.h"
+#include "run/spare.h"
 
 enum { MOST = 2 };
 
@@ -102,6 +106,136 @@ static int check(const char *name, size_t threads, size_t pushers, void (*thread
 	return scope_complete(&program) | scope_stops(&program, 0, NULL, NULL);
 }
 
+/* -- the tree ---------------------------------------------------------------------------------- */
+
+struct leaf {
+	struct weiri_branch branch;
+	int key;
+};
+
+static struct garden {
+	struct weiri_published_tree tree;
+	struct leaf leaves[MOST + 1];
+	int keys[MOST + 1]; /* the last leaf is there from the beginning */
+	int inserted[MOST];
+	int looked_for;
+} garden;
+
+static bool has_key(const void *key, const struct weiri_branch *branch)
+{
+	return *(const int *)key == ((const struct leaf *)(const void *)branch)->key;
+}
+
+/* Keys 0 and 4 have equal hashes. Keys 0 and 1 part at the root. */
+static uint64_t hash_of(int key)
+{
+	return (uint64_t)key % 4;
+}
+
+static bool insert(size_t who)
+{
+	struct leaf *leaf = &garden.leaves[who];
+
+	leaf->key = garden.keys[who];
+	weiri_branch_init(&leaf->branch, hash_of(leaf->key));
+	return weiri_published_tree_insert(&garden.tree, &leaf->branch, has_key, &leaf->key) == NULL;
+}
+
+static bool is_there(int key)
+{
+	return weiri_published_tree_find(&garden.tree, hash_of(key), has_key, &key) != NULL;
+}
+
+static void setup_tree(void *context)
+{
+	(void)context;
+	weiri_published_tree_init(&garden.tree);
+	if (garden.keys[MOST] >= 0)
+		(void)insert(MOST);
+}
+
+static void insert_or_find(void *context, size_t who)
+{
+	(void)context;
+	if (who < MOST)
+		garden.inserted[who] = insert(who);
+	else if (is_there(garden.looked_for))
+		weir_model_assert(is_there(garden.looked_for)); /* an item stays */
+}
+
+static void each_key_once(void *context)
+{
+	int first = garden.keys[0], second = garden.keys[1], old = garden.keys[MOST];
+
+	(void)context;
+	weir_model_assert(is_there(first) && is_there(second) && (old < 0 || is_there(old)));
+	weir_model_assert(garden.inserted[0] + garden.inserted[1] ==
+	                  (first != old) + (second != old) - (first == second && first != old));
+}
+
+/* Two inserts, and perhaps a look-up of the first key beside them. `old` is there before; -1: nothing is. */
+static int check_tree(const char *name, size_t threads, int first, int second, int old)
+{
+	struct weir_model_program program = {name,       threads,        &garden,      sizeof(garden),
+	                                     setup_tree, insert_or_find, each_key_once};
+
+	garden = (struct garden){.keys = {first, second, old}, .looked_for = first};
+	return scope_complete(&program) | scope_stops(&program, 0, NULL, NULL);
+}
+
+/* -- the spare block --------------------------------------------------------------------------- */
+
+static struct kept {
+	struct weiri_spare spare;
+	int blocks[3]; /* plain: put and take hand them over */
+	int own[3];    /* which block each thread has at its end, plus 1 */
+} kept;
+
+static void setup_spare(void *context)
+{
+	(void)context;
+	weiri_spare_init(&kept.spare);
+	kept.blocks[0] = 1;
+	(void)weiri_spare_put(&kept.spare, &kept.blocks[0]);
+}
+
+/* Takes the spare block, or uses its own; and puts it back. */
+static void take_and_put(void *context, size_t who)
+{
+	int *block = weiri_spare_take(&kept.spare);
+
+	(void)context;
+	if (block == NULL) {
+		block = &kept.blocks[who + 1];
+		*block = 1;
+	}
+	weir_model_assert(*block == 1);
+	*block = 2; /* a second thread with this block would race */
+	*block = 1;
+	if (!weiri_spare_put(&kept.spare, block))
+		kept.own[who] = 1 + (int)(block - kept.blocks);
+}
+
+static void no_block_is_lost(void *context)
+{
+	int *block = weiri_spare_take(&kept.spare);
+
+	(void)context;
+	weir_model_assert(block != NULL && *block == 1);
+	for (int i = 0; i < 3; i++)
+		weir_model_assert(kept.own[i] == 0 || &kept.blocks[kept.own[i] - 1] != block);
+	weir_model_assert(kept.own[0] == 0 || kept.own[0] != kept.own[1]);
+}
+
+static int check_spare(const char *name, size_t threads)
+{
+	struct weir_model_program program = {name,        threads,      &kept,           sizeof(kept),
+	                                     setup_spare, take_and_put, no_block_is_lost};
+
+	kept = (struct kept){.own = {0}};
+	return scope_complete(&program) | scope_stops(&program, 0, NULL, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	int bad = 0;
@@ -111,5 +245,10 @@ int main(int argc, char **argv)
 	bad |= check("published_2_pushes_beside_walk", 3, 2, walk_beside_pushes, all_there);
 	bad |= check("published_2_pushes_beside_seal", 3, 2, seal_beside_pushes, none_after_the_seal);
 	bad |= check("published_push_beside_seal_and_walk", 3, 1, seal_and_walk, NULL);
+	bad |= check_tree("published_tree_2_inserts_of_one_key", 2, 0, 0, -1);
+	bad |= check_tree("published_tree_2_inserts_of_equal_hashes_beside_find", 3, 0, 4, -1);
+	bad |= check_tree("published_tree_2_inserts_below_a_leaf_beside_find", 3, 0, 1, 4);
+	bad |= check_tree("published_tree_insert_of_a_key_that_is_there", 3, 4, 0, 4);
+	bad |= check_spare("published_spare_2_users", 2);
 	return bad;
 }

@@ -90,9 +90,9 @@ WEIR_API size_t weir_graph_node_count(const weir_graph *graph);
 /*
  * Adds a control edge: in every run that includes `after`, `before` runs too, and `after` starts
  * only when `before` has succeeded. If `after` is the node of a critical section
- * (weir_op_critical_section()), the section is entered only then. Adding an edge twice has no
- * effect. The call takes time linear in the number of edges into `after`. Once some edge of the
- * graph leads to an older node, it also takes time linear in the number of nodes that `before`
+ * (weir_op_critical_section()), the section is entered only then. An edge that is added again has
+ * no effect on runs, and takes the memory of an edge. The call takes constant time. Once some edge
+ * of the graph leads to an older node, it takes time linear in the number of nodes that `before`
  * depends on.
  *
  * Errors: WEIR_INVALID_ARGUMENT if an argument is NULL, the nodes are of another graph, there would

@@ -50,7 +50,8 @@ struct weir_session_options {
 	uint32_t flags;
 	uint64_t operation_timeout_ns; /* of each run with WEIR_NO_DEADLINE; 0: no limit */
 	/*
-	 * For steps and results; NULL: the default allocator. Some memory is freed only by a later
+	 * For plans, steps and results; NULL: the default allocator. A result may also be in memory that
+	 * came into the step as a value, from a queue or a kernel. Some memory is freed only by a later
 	 * weir_reclaim_flush().
 	 */
 	const weir_allocator *allocator;
@@ -89,11 +90,18 @@ struct weir_feed {
  * output may be fetched, and a fetch may occur twice. Arrays may be NULL if their count is 0.
  *
  * The run ends at deadline_ns (absolute; if it has passed, as 0 has, nothing runs), or when
- * `cancel` fires (may be NULL; the run takes its own reference). With WEIR_NO_DEADLINE the
+ * `cancel` fires (may be NULL; the run takes its own reference). A step that neither waits nor has
+ * user kernels looks at both when it begins, and then before each costly op and after at most 64
+ * others. With WEIR_NO_DEADLINE the
  * session's operation_timeout_ns bounds it, counted from this call.
  *
  * The plan of the step is compiled at the first use of the same feeds, fetches and targets in the
- * same order, and kept.
+ * same order, in time linear in the nodes and edges, and kept. A session keeps 1,024 plans; those
+ * of further signatures are compiled for each run. A plan keeps the memory of one step, so runs one
+ * after the other allocate none for it.
+ *
+ * The step holds each value until its last use. An elementwise op writes over an operand if this is
+ * its last use and nobody else has a reference to it.
  *
  * The first error ends the step: ops that have not started do not start, ops that wait are
  * cancelled, and the message names the op that failed first. What ops have already done to

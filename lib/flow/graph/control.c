@@ -13,11 +13,6 @@
 #include "graph/node_map.h"
 #include "graph/section.h"
 
-static struct weiri_control *control_of(struct weiri_published *link)
-{
-	return WEIRI_CONTAINER_OF(link, struct weiri_control, link);
-}
-
 static bool add_ancestors_of(struct weiri_node_map *seen, const weir_node *node)
 {
 	for (uint32_t i = 0; i < node->input_count; i++) {
@@ -25,7 +20,7 @@ static bool add_ancestors_of(struct weiri_node_map *seen, const weir_node *node)
 			return false;
 	}
 	for (struct weiri_published *link = weiri_published_first(&node->controls); link != NULL; link = link->next) {
-		if (!weiri_node_map_add(seen, control_of(link)->before))
+		if (!weiri_node_map_add(seen, weiri_control_of(link)->before))
 			return false;
 	}
 	return true;
@@ -76,12 +71,16 @@ static enum weir_status check_cycle(weir_graph *graph, weir_node *before, weir_n
 enum weir_status weiri_control_push(weir_graph *graph, weir_node *before, weir_node *after, weir_error *error)
 {
 	struct weiri_control *control = weiri_allocate(&graph->allocator, sizeof(*control), _Alignof(struct weiri_control));
+	struct weiri_published *first = weiri_published_first(&after->controls);
 
 	if (control == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "weir_graph_add_control: no memory");
 	control->before = before;
+	control->entrance = first != NULL ? weiri_control_of(first)->entrance : NULL;
+	if ((before->op->traits & WEIRI_OP_ENTERS) != 0)
+		control->entrance = before;
 	/* No other thread pushes, so the push fails only if a plan has sealed the list. */
-	if (!weiri_published_push_after(&after->controls, &control->link, weiri_published_first(&after->controls))) {
+	if (!weiri_published_push_after(&after->controls, &control->link, first)) {
 		weiri_release(&graph->allocator, control, sizeof(*control), _Alignof(struct weiri_control));
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
 		                  "weir_graph_add_control: \"%s\" has already been part of a run", after->name);
@@ -140,9 +139,6 @@ enum weir_status weir_graph_add_control(weir_graph *graph, weir_node *before, we
 		status = check_cycle(graph, before, after, error);
 	if (status != WEIR_OK)
 		return status;
-	for (struct weiri_published *link = weiri_published_first(&after->controls); link != NULL; link = link->next) {
-		if (control_of(link)->before == before)
-			return WEIR_OK;
-	}
+	/* The plan ignores an edge that occurs twice (session/plan_order.c). */
 	return weiri_control_push(graph, before, after, error);
 }

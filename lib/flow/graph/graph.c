@@ -1,9 +1,8 @@
 /*
  * graph.c - the graph, its nodes and their names.
  *
- * Names are hashed to buckets, and each bucket is a list that only grows. A thread searches the
- * bucket for the name of its new node, and pushes the node only if the bucket has not changed since
- * the search. So no two threads can take the same name. Nodes are freed with the graph.
+ * Names are in a tree that only grows (run/published_tree.h), so no two threads can take the same
+ * name. A node that got its name joins the list of all nodes. Nodes are freed with the graph.
  */
 #include "graph/node.h"
 
@@ -42,8 +41,8 @@ enum weir_status weir_graph_create(const struct weir_graph_options *options, wei
 	graph->backward_controls = 0;
 	weiri_serial_init(&graph->ids);
 	weiri_countdown_init(&graph->users, 1);
-	for (size_t i = 0; i < WEIRI_GRAPH_BUCKETS; i++)
-		weiri_published_init(&graph->names[i]);
+	weiri_published_tree_init(&graph->names);
+	weiri_published_init(&graph->nodes);
 	*out = graph;
 	return WEIR_OK;
 }
@@ -60,8 +59,7 @@ static void free_node(weir_node *node)
 
 	for (struct weiri_published *link = weiri_published_first(&node->controls); link != NULL; link = next) {
 		next = link->next;
-		weiri_release(allocator, WEIRI_CONTAINER_OF(link, struct weiri_control, link), sizeof(struct weiri_control),
-		              _Alignof(struct weiri_control));
+		weiri_release(allocator, weiri_control_of(link), sizeof(struct weiri_control), _Alignof(struct weiri_control));
 	}
 	if (node->op->drop != NULL)
 		node->op->drop(node->attribute);
@@ -70,6 +68,7 @@ static void free_node(weir_node *node)
 
 enum weir_status weir_graph_destroy(weir_graph *graph, weir_error *error)
 {
+	struct weiri_published *next;
 	weir_allocator allocator;
 
 	if (graph == NULL)
@@ -78,59 +77,62 @@ enum weir_status weir_graph_destroy(weir_graph *graph, weir_error *error)
 		weiri_countdown_join(&graph->users);
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "weir_graph_destroy: a session still uses the graph");
 	}
-	for (size_t i = 0; i < WEIRI_GRAPH_BUCKETS; i++) {
-		struct weiri_published *next;
-
-		for (struct weiri_published *link = weiri_published_first(&graph->names[i]); link != NULL; link = next) {
-			next = link->next;
-			free_node(node_of(link));
-		}
+	for (struct weiri_published *link = weiri_published_first(&graph->nodes); link != NULL; link = next) {
+		next = link->next;
+		free_node(node_of(link));
 	}
 	allocator = graph->allocator;
 	weiri_release(&allocator, graph, sizeof(*graph), _Alignof(weir_graph));
 	return WEIR_OK;
 }
 
-/* FNV-1a. */
-static struct weiri_published_list *bucket_of(weir_graph *graph, const char *name, size_t size)
-{
-	uint32_t hash = 2166136261u;
+struct name {
+	const char *bytes;
+	size_t size;
+};
 
-	for (size_t i = 0; i < size; i++)
-		hash = (hash ^ (uint8_t)name[i]) * 16777619u;
-	return &graph->names[(hash ^ hash >> 16) % WEIRI_GRAPH_BUCKETS];
+/* FNV-1a, and a last step that spreads the bits, since the tree uses the low ones first. */
+static uint64_t hash_of(struct name name)
+{
+	uint64_t hash = UINT64_C(14695981039346656037);
+
+	for (size_t i = 0; i < name.size; i++)
+		hash = (hash ^ (uint8_t)name.bytes[i]) * UINT64_C(1099511628211);
+	return hash ^ hash >> 32;
 }
 
-/* Returns the node of that name in the list from `from` up to, but without, `until`; or NULL. */
-static weir_node *find_between(struct weiri_published *from, const struct weiri_published *until, const char *name,
-                               size_t size)
+static weir_node *named(const struct weiri_branch *branch)
 {
-	for (struct weiri_published *link = from; link != until; link = link->next) {
-		if (strncmp(node_of(link)->name, name, size) == 0 && node_of(link)->name[size] == '\0')
-			return node_of(link);
-	}
-	return NULL;
+	return (weir_node *)((char *)(uintptr_t)branch - offsetof(weir_node, by_name));
 }
 
-/* Returns the node whose name is the first `size` bytes of `name`, or NULL. */
-static weir_node *find(weir_graph *graph, const char *name, size_t size)
+static bool has_name(const void *key, const struct weiri_branch *branch)
 {
-	return find_between(weiri_published_first(bucket_of(graph, name, size)), NULL, name, size);
+	const struct name *name = key;
+	const char *other = named(branch)->name;
+
+	return strncmp(other, name->bytes, name->size) == 0 && other[name->size] == '\0';
 }
 
+/* Returns the node whose name is the first `size` bytes of `bytes`, or NULL. */
+static weir_node *find(weir_graph *graph, const char *bytes, size_t size)
+{
+	struct name name = {bytes, size};
+	struct weiri_branch *branch = weiri_published_tree_find(&graph->names, hash_of(name), has_name, &name);
+
+	return branch != NULL ? named(branch) : NULL;
+}
+
+/* Returns false if the graph has a node of that name already. */
 static bool publish(weir_graph *graph, weir_node *node)
 {
-	size_t size = strlen(node->name);
-	struct weiri_published_list *bucket = bucket_of(graph, node->name, size);
-	struct weiri_published *looked_at = NULL;
-	struct weiri_published *first;
+	struct name name = {node->name, strlen(node->name)};
 
-	do {
-		first = weiri_published_first(bucket);
-		if (find_between(first, looked_at, node->name, size) != NULL)
-			return false;
-		looked_at = first;
-	} while (!weiri_published_push_after(bucket, &node->link, first));
+	weiri_branch_init(&node->by_name, hash_of(name));
+	if (weiri_published_tree_insert(&graph->names, &node->by_name, has_name, &name) != NULL)
+		return false;
+	while (!weiri_published_push_after(&graph->nodes, &node->link, weiri_published_first(&graph->nodes)))
+		;
 	return true;
 }
 
@@ -196,10 +198,10 @@ size_t weir_graph_node_count(const weir_graph *graph)
 {
 	size_t count = 0;
 
-	for (size_t i = 0; graph != NULL && i < WEIRI_GRAPH_BUCKETS; i++) {
-		for (struct weiri_published *link = weiri_published_first(&graph->names[i]); link != NULL; link = link->next)
-			count++;
-	}
+	if (graph == NULL)
+		return 0;
+	for (struct weiri_published *link = weiri_published_first(&graph->nodes); link != NULL; link = link->next)
+		count++;
 	return count;
 }
 
@@ -269,6 +271,17 @@ static void copy_array(void *to, const void *from, size_t bytes)
 		(void)memcpy(to, from, bytes);
 }
 
+static bool all_known(const struct weiri_node_request *request, const struct weiri_spec specs[])
+{
+	bool known = true;
+
+	for (size_t i = 0; known && i < request->input_count; i++)
+		known = weiri_spec_known(weiri_output_spec(request->inputs[i]));
+	for (size_t i = 0; known && i < request->output_count; i++)
+		known = weiri_spec_known(&specs[i]);
+	return known;
+}
+
 /* Makes a node that lacks only the bytes of its name. */
 static weir_node *allocate_node(weir_graph *graph, const struct weiri_node_request *request,
                                 const struct weiri_spec specs[], size_t name_size, char **name)
@@ -295,6 +308,7 @@ static weir_node *allocate_node(weir_graph *graph, const struct weiri_node_reque
 	node->input_count = (uint32_t)request->input_count;
 	node->output_count = (uint32_t)request->output_count;
 	node->hold_count = (uint32_t)request->hold_count;
+	node->specs_known = all_known(request, specs);
 	weiri_published_init(&node->controls);
 	copy_array(node->inputs, request->inputs, request->input_count * sizeof(weir_output));
 	copy_array(node->specs, specs, request->output_count * sizeof(struct weiri_spec));

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "tensor/object.h"
 
 enum weir_status weiri_math_build(weir_graph *graph, const struct weiri_op *op, const char *name,
                                   const weir_output inputs[], size_t input_count, const void *attribute,
@@ -34,8 +35,16 @@ enum weir_status weiri_math_build(weir_graph *graph, const struct weiri_op *op, 
 	return status;
 }
 
-static enum weir_status create_outputs(const struct weiri_call *call, const struct weiri_spec specs[],
-                                       weir_tensor_builder *builders[])
+static enum weir_status infer_outputs(const struct weiri_call *call, struct weiri_spec outputs[])
+{
+	struct weiri_spec inputs[WEIRI_MATH_MAX_INPUTS];
+
+	for (uint32_t i = 0; i < call->node->input_count; i++)
+		inputs[i] = weiri_spec_of_tensor(call->inputs[i]);
+	return call->node->op->infer(call->node->attribute, inputs, outputs, call->error);
+}
+
+static enum weir_status create_outputs(const struct weiri_call *call, const struct weiri_spec specs[], void *data[])
 {
 	for (uint32_t i = 0; i < call->node->output_count; i++) {
 		enum weir_status status;
@@ -47,40 +56,59 @@ static enum weir_status create_outputs(const struct weiri_call *call, const stru
 		 */
 		if (!weiri_call_wants(call, i) && (call->wanted != 0 || i != 0))
 			continue;
-		status = weir_tensor_builder_create(specs[i].dtype, &specs[i].shape, call->allocator, &builders[i], NULL);
+		status = weiri_tensor_create(specs[i].dtype, &specs[i].shape, 0, call->allocator, &call->outputs[i]);
 		if (status != WEIR_OK)
 			return weiri_fail(call->error, status, "output %u, %s, cannot be made: %s", i,
 			                  weiri_spec_text(&specs[i], text),
 			                  status == WEIR_RESOURCE_EXHAUSTED ? "no memory" : "its size overflows");
+		data[i] = call->outputs[i]->data;
 	}
 	return WEIR_OK;
 }
 
+static bool has_spec(const weir_tensor *tensor, const struct weiri_spec *spec)
+{
+	return tensor->dtype == spec->dtype && weir_shape_equal(&tensor->shape, &spec->shape);
+}
+
+/*
+ * Returns the place of an input over which output 0 may be written, and sets *data: this node is
+ * the last use of the input, and nobody else holds it. Returns input_count if there is none.
+ */
+static uint32_t find_spent_input(const struct weiri_call *call, const struct weiri_spec *output, void **data)
+{
+	for (uint32_t i = 0; i < call->node->input_count; i++) {
+		if ((call->taken >> i & 1) == 0 || !has_spec(call->inputs[i], output))
+			continue;
+		*data = weiri_tensor_writable(call->inputs[i]);
+		if (*data != NULL)
+			return i;
+	}
+	return call->node->input_count;
+}
+
+/* If this fails, the frame releases the outputs that exist already. */
 enum weir_status weiri_math_run(const struct weiri_call *call)
 {
-	struct weiri_spec inputs[WEIRI_MATH_MAX_INPUTS];
-	struct weiri_spec outputs[WEIRI_MATH_MAX_OUTPUTS];
-	weir_tensor_builder *builders[WEIRI_MATH_MAX_OUTPUTS] = {NULL, NULL};
-	void *data[WEIRI_MATH_MAX_OUTPUTS];
+	struct weiri_spec inferred[WEIRI_MATH_MAX_OUTPUTS];
+	void *data[WEIRI_MATH_MAX_OUTPUTS] = {NULL, NULL};
 	const weir_node *node = call->node;
-	enum weir_status status;
+	const struct weiri_spec *specs = node->specs;
+	uint32_t spent = node->input_count;
+	enum weir_status status = WEIR_OK;
 
-	for (uint32_t i = 0; i < node->input_count; i++)
-		inputs[i] = weiri_spec_of_tensor(call->inputs[i]);
-	status = node->op->infer(node->attribute, inputs, outputs, call->error);
+	if (!node->specs_known) {
+		status = infer_outputs(call, inferred);
+		specs = inferred;
+	}
+	if (status == WEIR_OK && call->taken != 0 && (node->op->traits & WEIRI_OP_IN_PLACE) != 0)
+		spent = find_spent_input(call, &specs[0], &data[0]);
+	if (status == WEIR_OK && spent == node->input_count)
+		status = create_outputs(call, specs, data);
 	if (status == WEIR_OK)
-		status = create_outputs(call, outputs, builders);
-	if (status == WEIR_OK) {
-		for (uint32_t i = 0; i < WEIRI_MATH_MAX_OUTPUTS; i++)
-			data[i] = weir_tensor_builder_data(builders[i]);
 		status = node->op->compute(call, data);
-	}
-	for (uint32_t i = 0; i < WEIRI_MATH_MAX_OUTPUTS; i++) {
-		if (status == WEIR_OK && builders[i] != NULL)
-			status = weir_tensor_builder_finish(builders[i], &call->outputs[i]);
-		else
-			weir_tensor_builder_discard(builders[i]);
-	}
+	if (status == WEIR_OK && spent != node->input_count)
+		call->outputs[0] = weiri_call_pass(call, spent);
 	return status;
 }
 

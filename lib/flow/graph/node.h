@@ -12,18 +12,23 @@
 #include <stdint.h>
 #include <weir/flow/graph.h>
 
+#include "base/compiler.h"
 #include "graph/op.h"
 #include "graph/spec.h"
 #include "run/countdown.h"
 #include "run/published.h"
+#include "run/published_tree.h"
 
 struct weiri_control {
 	struct weiri_published link; /* in after->controls */
 	weir_node *before;
+	/* of the critical section whose body has `after`, as far as the edges up to this one tell; or NULL */
+	weir_node *entrance;
 };
 
 struct weir_node {
-	struct weiri_published link; /* in the bucket of its name */
+	struct weiri_branch by_name;
+	struct weiri_published link; /* in the list of all nodes */
 	weir_graph *graph;
 	const struct weiri_op *op;
 	const char *name;
@@ -36,17 +41,18 @@ struct weir_node {
 	uint32_t input_count;
 	uint32_t output_count;
 	uint32_t hold_count; /* handles on variables that a run of it needs */
+	/* every dim of inputs and outputs is known: a run infers nothing, because a value fits its output's spec */
+	bool specs_known;
 	struct weiri_published_list controls;
 };
-
-enum { WEIRI_GRAPH_BUCKETS = 1024 };
 
 struct weir_graph {
 	weir_allocator allocator;
 	struct weiri_serial ids;
 	struct weiri_countdown users; /* the owner, and each session */
 	uint64_t backward_controls;   /* edges to an older node; only one thread at a time adds edges */
-	struct weiri_published_list names[WEIRI_GRAPH_BUCKETS];
+	struct weiri_published_tree names;
+	struct weiri_published_list nodes; /* all, the newest first */
 };
 
 /* What the builder of an op asks for: the node to make. */
@@ -70,6 +76,11 @@ enum { WEIRI_NODE_MAX_INPUTS = 1 << 16 };
  */
 enum weir_status weiri_node_build(weir_graph *graph, const struct weiri_node_request *request, weir_node **out,
                                   weir_error *error);
+static inline struct weiri_control *weiri_control_of(struct weiri_published *link)
+{
+	return link != NULL ? WEIRI_CONTAINER_OF(link, struct weiri_control, link) : NULL;
+}
+
 /*
  * Adds an edge; the caller has checked that it closes no cycle. Fails with WEIR_RESOURCE_EXHAUSTED,
  * or with WEIR_FAILED_PRECONDITION if `after` has been part of a run.

@@ -20,20 +20,23 @@ enum weiri_op_traits {
 	WEIRI_OP_WAITS = 4,       /* start() instead of run() */
 	WEIRI_OP_USER = 8,        /* runs user code */
 	WEIRI_OP_HEAVY = 16,      /* worth a worker of its own when there is other work */
-	WEIRI_OP_BORROWS_ALL_BUT_LAST =
-		32, /* all outputs except the last belong to a handle or an input, so the step does not release them */
-	WEIRI_OP_BORROWS = 64, /* as above, and the last output too */
-	WEIRI_OP_ENTERS = 128, /* enters a critical section; a plan with this op has its exit; its output cannot be fed */
-	WEIRI_OP_LEAVES = 256  /* the exit: also runs in a step that stops, with NULL for missing inputs */
+	WEIRI_OP_IN_PLACE = 32,   /* math: an element of output 0 depends only on the elements at its place in the inputs */
+	WEIRI_OP_ENTERS = 64, /* enters a critical section; a plan with this op has its exit; its output cannot be fed */
+	WEIRI_OP_LEAVES = 128 /* the exit: also runs in a step that stops, with NULL for missing inputs */
 };
 
-/* One run of one node. The step owns all that the members point to. */
+/*
+ * One run of one node. The frame owns all that the members point to. An output is a reference that
+ * passes to the frame. The exceptions are the first node->hold_count outputs: output i is the
+ * tensor of holds[i].
+ */
 struct weiri_call {
 	const weir_node *node;
-	weir_tensor *const *inputs;
+	weir_tensor **inputs;  /* borrowed; see weiri_call_pass() */
 	weir_tensor **outputs; /* all NULL at first */
-	weir_read *holds;      /* node->hold_count cleared handles; the step releases them at its end */
+	weir_read *holds;      /* node->hold_count cleared handles */
 	uint64_t wanted;       /* bit i: output i is used; outputs from 64 on count as used */
+	uint64_t taken;        /* bit i: this node is the last use of input i, and the frame has a reference to it */
 	const weir_allocator *allocator;
 	weir_cancel *token; /* NULL in a step that neither waits nor runs user code */
 	uint64_t deadline_ns;
@@ -43,6 +46,17 @@ struct weiri_call {
 static inline bool weiri_call_wants(const struct weiri_call *call, uint32_t output)
 {
 	return output >= 64 || (call->wanted >> output & 1) != 0;
+}
+
+/* Returns a reference to input `input`, for an output; NULL if the input is missing. */
+static inline weir_tensor *weiri_call_pass(const struct weiri_call *call, uint32_t input)
+{
+	weir_tensor *value = call->inputs[input];
+
+	if (input >= 64 || (call->taken >> input & 1) == 0)
+		return weir_tensor_retain(value);
+	call->inputs[input] = NULL; /* the frame's reference passes on */
+	return value;
 }
 
 /*

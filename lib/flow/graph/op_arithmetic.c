@@ -152,12 +152,21 @@ static enum weir_status build_binary(weir_graph *graph, const struct weiri_op *o
 	return weiri_math_build(graph, op, name, inputs, 2, &which, sizeof(which), 1, out, error);
 }
 
-static const struct weiri_op add_op = {
-	.name = "add", .infer = infer_binary, .compute = compute_binary, .run = weiri_math_run};
-static const struct weiri_op sub_op = {
-	.name = "sub", .infer = infer_binary, .compute = compute_binary, .run = weiri_math_run};
-static const struct weiri_op mul_op = {
-	.name = "mul", .infer = infer_binary, .compute = compute_binary, .run = weiri_math_run};
+static const struct weiri_op add_op = {.name = "add",
+                                       .traits = WEIRI_OP_IN_PLACE,
+                                       .infer = infer_binary,
+                                       .compute = compute_binary,
+                                       .run = weiri_math_run};
+static const struct weiri_op sub_op = {.name = "sub",
+                                       .traits = WEIRI_OP_IN_PLACE,
+                                       .infer = infer_binary,
+                                       .compute = compute_binary,
+                                       .run = weiri_math_run};
+static const struct weiri_op mul_op = {.name = "mul",
+                                       .traits = WEIRI_OP_IN_PLACE,
+                                       .infer = infer_binary,
+                                       .compute = compute_binary,
+                                       .run = weiri_math_run};
 
 enum weir_status weir_op_add(weir_graph *graph, const char *name, weir_output a, weir_output b, weir_output *out,
                              weir_error *error)
@@ -194,8 +203,11 @@ static enum weir_status compute_square(const struct weiri_call *call, void *cons
 	return WEIR_OK;
 }
 
-static const struct weiri_op square_op = {
-	.name = "square", .infer = infer_square, .compute = compute_square, .run = weiri_math_run};
+static const struct weiri_op square_op = {.name = "square",
+                                          .traits = WEIRI_OP_IN_PLACE,
+                                          .infer = infer_square,
+                                          .compute = compute_square,
+                                          .run = weiri_math_run};
 
 enum weir_status weir_op_square(weir_graph *graph, const char *name, weir_output x, weir_output *out, weir_error *error)
 {

@@ -11,6 +11,7 @@
 #include "graph/node.h"
 
 #include <limits.h>
+#include <string.h>
 
 #ifdef WEIR_HAVE_CBLAS
 #include <cblas.h>
@@ -129,6 +130,7 @@ static enum weir_status compute(const struct weiri_call *call, void *const data[
 	p.b_column = p.transpose_b ? p.k : 1;
 	if (cblas_product(&p, dtype, a, b, data[0]))
 		return WEIR_OK;
+	(void)memset(data[0], 0, p.n * p.m * weir_dtype_size(dtype)); /* the loops add to it */
 	if (dtype == WEIR_F32)
 		f32_product(&p, a, b, data[0]);
 	else

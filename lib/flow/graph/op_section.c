@@ -32,7 +32,7 @@ enum { ENTERED = 0, LONGEST_NAME = 256 };
 
 struct entrance {
 	weir_critical_section *section;
-	weir_tensor *output; /* every step that has entered borrows it as the entrance's output */
+	weir_tensor *output; /* the entrance's output, in every step that has entered */
 	uint32_t flags;
 	struct weiri_published_list left_by; /* the exit, once there is one */
 	struct weiri_published link;         /* in left_by */
@@ -46,20 +46,13 @@ static struct entrance *entrance_of(const weir_node *node)
 
 /* -- what other files use ---------------------------------------------------------------------- */
 
-static const struct weiri_control *control_of(struct weiri_published *link)
-{
-	return WEIRI_CONTAINER_OF(link, struct weiri_control, link);
-}
-
 weir_node *weiri_section_entrance(const weir_node *node)
 {
 	struct weiri_published *link = weiri_published_first(&node->controls);
 
 	if ((node->op->traits & WEIRI_OP_LEAVES) != 0)
 		return node->inputs[ENTERED].node;
-	while (link != NULL && (control_of(link)->before->op->traits & WEIRI_OP_ENTERS) == 0)
-		link = link->next;
-	return link != NULL ? control_of(link)->before : NULL;
+	return link != NULL ? weiri_control_of(link)->entrance : NULL;
 }
 
 weir_node *weiri_section_exit(const weir_node *entrance)
@@ -87,7 +80,7 @@ static void entered(void *context, enum weir_status status, const weir_error *er
 {
 	struct entering *entering = context, copy = *entering;
 	const struct entrance *entrance = entrance_of(copy.entrance);
-	weir_tensor *output = entrance->output;
+	weir_tensor *output = status == WEIR_OK ? weir_tensor_retain(entrance->output) : NULL;
 	weir_error why;
 
 	(void)items;
@@ -121,7 +114,7 @@ static enum weir_status run_leave(const struct weiri_call *call)
 	if (call->inputs[ENTERED] != NULL) /* B2 */
 		weiri_critical_section_leave(weiri_section_of(call->node->inputs[ENTERED].node));
 	for (uint32_t i = 0; i < call->node->output_count; i++)
-		call->outputs[i] = call->inputs[1 + i];
+		call->outputs[i] = weiri_call_pass(call, 1 + i);
 	return WEIR_OK;
 }
 
@@ -136,13 +129,12 @@ static const char *section_name(const void *attribute)
 }
 
 static const struct weiri_op enter_op = {.name = "critical_section_enter",
-                                         .traits = WEIRI_OP_WAITS | WEIRI_OP_BORROWS | WEIRI_OP_ENTERS,
+                                         .traits = WEIRI_OP_WAITS | WEIRI_OP_ENTERS,
                                          .start = start_enter,
                                          .drop = drop_output,
                                          .resource = section_name,
                                          .resource_kind = "critical section"};
-static const struct weiri_op leave_op = {
-	.name = "critical_section", .traits = WEIRI_OP_BORROWS | WEIRI_OP_LEAVES, .run = run_leave};
+static const struct weiri_op leave_op = {.name = "critical_section", .traits = WEIRI_OP_LEAVES, .run = run_leave};
 
 /* -- what a body must satisfy ------------------------------------------------------------------ */
 
@@ -227,8 +219,8 @@ static bool find_controls(struct building *b)
 	for (size_t n = 0; n < b->body.count; n++) {
 		for (struct weiri_published *link = weiri_published_first(&b->body.nodes[n]->controls); ok && link != NULL;
 		     link = link->next) {
-			if (!in_body(b, control_of(link)->before))
-				ok = weiri_node_map_add(&b->outside, control_of(link)->before);
+			if (!in_body(b, weiri_control_of(link)->before))
+				ok = weiri_node_map_add(&b->outside, weiri_control_of(link)->before);
 		}
 	}
 	b->control_count = b->outside.count;
@@ -305,7 +297,7 @@ static bool body_touches(const weir_node *exit, const void *object)
 	struct weiri_resource other;
 
 	for (struct weiri_published *link = weiri_published_first(&exit->controls); link != NULL; link = link->next) {
-		for (size_t i = 0; touches(control_of(link)->before, i, &other); i++) {
+		for (size_t i = 0; touches(weiri_control_of(link)->before, i, &other); i++) {
 			if (other.object == object)
 				return true;
 		}
@@ -342,14 +334,12 @@ static enum weir_status check_claims(const struct building *b)
 {
 	enum weir_status status = WEIR_OK;
 
-	for (size_t i = 0; i < WEIRI_GRAPH_BUCKETS; i++) {
-		for (struct weiri_published *link = weiri_published_first(&b->graph->names[i]);
-		     status == WEIR_OK && link != NULL; link = link->next) {
-			weir_node *node = WEIRI_CONTAINER_OF(link, weir_node, link);
+	for (struct weiri_published *link = weiri_published_first(&b->graph->nodes); status == WEIR_OK && link != NULL;
+	     link = link->next) {
+		weir_node *node = WEIRI_CONTAINER_OF(link, weir_node, link);
 
-			if (node->op == &enter_op)
-				status = check_claim(b, node);
-		}
+		if (node->op == &enter_op)
+			status = check_claim(b, node);
 	}
 	return status;
 }

@@ -98,12 +98,11 @@ static enum weir_status infer_identity(const void *attribute, const struct weiri
 
 static enum weir_status run_identity(const struct weiri_call *call)
 {
-	call->outputs[0] = call->inputs[0];
+	call->outputs[0] = weiri_call_pass(call, 0);
 	return WEIR_OK;
 }
 
-static const struct weiri_op identity_op = {
-	.name = "identity", .traits = WEIRI_OP_BORROWS, .infer = infer_identity, .run = run_identity};
+static const struct weiri_op identity_op = {.name = "identity", .infer = infer_identity, .run = run_identity};
 
 enum weir_status weir_op_identity(weir_graph *graph, const char *name, weir_output x, weir_output *out,
                                   weir_error *error)

@@ -1,8 +1,8 @@
 /*
  * op_variable.c - reading and writing variables: one at a time, or many at one instant.
  *
- * A read keeps its handle, which the step releases at its end, so the value that was read needs no
- * reference of its own. Outputs for version numbers are allocated before the write. So a write that
+ * A read keeps its handle, which the frame releases at the last use of the value. So the value that
+ * was read needs no reference of its own. Outputs for version numbers are allocated before the write. So a write that
  * took effect is never reported as out of memory.
  */
 #include "graph/node.h"
@@ -160,8 +160,7 @@ static enum weir_status run_read(const struct weiri_call *call)
 	return WEIR_OK;
 }
 
-static const struct weiri_op read_op = {
-	.name = "read", .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST, .run = run_read, .touches = touches_one};
+static const struct weiri_op read_op = {.name = "read", .run = run_read, .touches = touches_one};
 
 enum weir_status weir_op_read(weir_graph *graph, const char *name, weir_var *var, weir_output *out, weir_error *error)
 {
@@ -199,13 +198,12 @@ static enum weir_status run_assign(const struct weiri_call *call)
 	status = weir_var_assign(var_of(call->node), call->inputs[0], call->deadline_ns, &published, call->error);
 	version = published.version;
 	weir_read_release(&published);
-	if (status == WEIR_OK)
-		call->outputs[VALUE] = call->inputs[0];
+	if (status == WEIR_OK && weiri_call_wants(call, VALUE))
+		call->outputs[VALUE] = weiri_call_pass(call, 0);
 	return publish_numbers(call, VERSION, builder, &version, 1, status);
 }
 
-static const struct weiri_op assign_op = {
-	.name = "assign", .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST, .run = run_assign, .touches = touches_one};
+static const struct weiri_op assign_op = {.name = "assign", .run = run_assign, .touches = touches_one};
 
 enum weir_status weir_op_assign(weir_graph *graph, const char *name, weir_var *var, weir_output value, weir_output *out,
                                 weir_error *error)
@@ -242,10 +240,8 @@ static enum weir_status run_assign_sub(const struct weiri_call *call)
 	return run_update(call, weir_var_assign_sub);
 }
 
-static const struct weiri_op assign_add_op = {
-	.name = "assign_add", .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST, .run = run_assign_add, .touches = touches_one};
-static const struct weiri_op assign_sub_op = {
-	.name = "assign_sub", .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST, .run = run_assign_sub, .touches = touches_one};
+static const struct weiri_op assign_add_op = {.name = "assign_add", .run = run_assign_add, .touches = touches_one};
+static const struct weiri_op assign_sub_op = {.name = "assign_sub", .run = run_assign_sub, .touches = touches_one};
 
 static enum weir_status build_update(weir_graph *graph, const struct weiri_op *op, const char *name, weir_var *var,
                                      weir_output delta, weir_output *out, weir_error *error)
@@ -288,34 +284,13 @@ static enum weir_status run_scatter(const struct weiri_call *call)
 /* The index is an enum weir_scatter. */
 static const struct weiri_op scatter_ops[] = {
 	[0] = {.name = "scatter"},
-	[WEIR_SCATTER_UPDATE] = {.name = "scatter_update",
-                             .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST,
-                             .run = run_scatter,
-                             .touches = touches_one},
-	[WEIR_SCATTER_ADD] = {.name = "scatter_add",
-                          .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST,
-                          .run = run_scatter,
-                          .touches = touches_one},
-	[WEIR_SCATTER_SUB] = {.name = "scatter_sub",
-                          .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST,
-                          .run = run_scatter,
-                          .touches = touches_one},
-	[WEIR_SCATTER_MUL] = {.name = "scatter_mul",
-                          .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST,
-                          .run = run_scatter,
-                          .touches = touches_one},
-	[WEIR_SCATTER_DIV] = {.name = "scatter_div",
-                          .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST,
-                          .run = run_scatter,
-                          .touches = touches_one},
-	[WEIR_SCATTER_MIN] = {.name = "scatter_min",
-                          .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST,
-                          .run = run_scatter,
-                          .touches = touches_one},
-	[WEIR_SCATTER_MAX] = {.name = "scatter_max",
-                          .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST,
-                          .run = run_scatter,
-                          .touches = touches_one},
+	[WEIR_SCATTER_UPDATE] = {.name = "scatter_update", .run = run_scatter, .touches = touches_one},
+	[WEIR_SCATTER_ADD] = {.name = "scatter_add", .run = run_scatter, .touches = touches_one},
+	[WEIR_SCATTER_SUB] = {.name = "scatter_sub", .run = run_scatter, .touches = touches_one},
+	[WEIR_SCATTER_MUL] = {.name = "scatter_mul", .run = run_scatter, .touches = touches_one},
+	[WEIR_SCATTER_DIV] = {.name = "scatter_div", .run = run_scatter, .touches = touches_one},
+	[WEIR_SCATTER_MIN] = {.name = "scatter_min", .run = run_scatter, .touches = touches_one},
+	[WEIR_SCATTER_MAX] = {.name = "scatter_max", .run = run_scatter, .touches = touches_one},
 };
 
 /*
@@ -456,8 +431,7 @@ static enum weir_status run_snapshot(const struct weiri_call *call)
 	return builder != NULL ? weir_tensor_builder_finish(builder, &call->outputs[count]) : WEIR_OK;
 }
 
-static const struct weiri_op snapshot_op = {
-	.name = "snapshot", .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST, .run = run_snapshot, .touches = touches_many};
+static const struct weiri_op snapshot_op = {.name = "snapshot", .run = run_snapshot, .touches = touches_many};
 
 /* `specs` has room for count + 1 specs. */
 static enum weir_status build_snapshot(weir_graph *graph, const char *name, weir_var *const vars[], size_t count,

@@ -35,6 +35,15 @@ struct weiri_spec weiri_spec_of_tensor(const weir_tensor *tensor)
 	return weiri_spec_of(weir_tensor_dtype(tensor), weir_tensor_shape(tensor));
 }
 
+bool weiri_spec_known(const struct weiri_spec *spec)
+{
+	bool known = spec->ranked;
+
+	for (uint32_t i = 0; known && i < spec->shape.rank; i++)
+		known = spec->shape.dims[i] >= 0;
+	return known;
+}
+
 bool weiri_dim_compatible(int64_t a, int64_t b)
 {
 	return a < 0 || b < 0 || a == b;

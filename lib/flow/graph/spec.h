@@ -22,6 +22,8 @@ struct weiri_spec weiri_spec_scalar(enum weir_dtype dtype);
 struct weiri_spec weiri_spec_vector(enum weir_dtype dtype, int64_t size);
 struct weiri_spec weiri_spec_of_tensor(const weir_tensor *tensor);
 
+/* Returns true if each dim is known. */
+bool weiri_spec_known(const struct weiri_spec *spec);
 /* Returns true if a tensor can exist that fits both, otherwise false. */
 bool weiri_spec_compatible(const struct weiri_spec *a, const struct weiri_spec *b);
 /* Returns true if the dims may be equal. A negative dim is not known. */

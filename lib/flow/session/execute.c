@@ -1,9 +1,10 @@
 /*
  * execute.c - runs the nodes of a step.
  *
- * A thread that brings a node's pending count to zero puts the node into its own ready list. So a
+ * A thread that brings the count of a unit to zero puts the unit into its own ready list. So a
  * chain of cheap nodes stays on one thread. A costly node goes to the pool if the thread has other
- * work. User code also goes to the pool if the thread is not a worker.
+ * work. User code also goes to the pool if the thread is not a worker. The rest of its unit goes
+ * with it.
  */
 #include "session/step.h"
 
@@ -19,6 +20,19 @@
  */
 enum { WORTH_A_WORKER_BYTES = 64 * 1024 };
 
+/* One thread that runs units of a frame. */
+struct runner {
+	struct weiri_frame *frame;
+	uint32_t list;  /* ready units */
+	uint32_t roots; /* units 0 .. roots - 1 are ready too */
+	uint32_t ended; /* units that have ended and are not yet counted */
+	int32_t credit; /* the weight of the nodes that may run before the next look */
+	bool on_worker;
+	uint64_t draws;
+	struct weiri_call call;
+	weir_error error;
+};
+
 /*
  * A reference keeps the step, and so the session and its pool, alive until the submission is over.
  * Without it, the step could end on a worker earlier, and its caller could destroy the session.
@@ -30,7 +44,7 @@ void weiri_step_submit(struct weiri_step *step, weir_task *task)
 	/* The caller may be the only thread that runs tasks. */
 	if (step->caller_helps)
 		weiri_signal_raise(&step->signal);
-	weiri_step_release(step);
+	weiri_step_release(step, 1);
 }
 
 static void end_step(struct weiri_step *step)
@@ -38,9 +52,17 @@ static void end_step(struct weiri_step *step)
 	weiri_step_disconnect(step);
 	WEIR_ASSERT1(S1, !weiri_latch_is_set(&step->ended));
 	weiri_latch_set(&step->ended);
-	weiri_signal_raise(&step->signal);
-	weiri_step_release(step);
 }
+
+/* Ends a step on a thread other than its caller's, or on its caller's while that waits. */
+static void end_and_tell(struct weiri_step *step)
+{
+	end_step(step);
+	weiri_signal_raise(&step->signal);
+	weiri_step_release(step, 1);
+}
+
+/* -- nodes ------------------------------------------------------------------------------------- */
 
 /*
  * Runs user code in a critical section. The mark keeps that code from entering the section again.
@@ -51,61 +73,138 @@ static enum weir_status run_within(const struct weiri_plan_node *p, const struct
 	enum weir_status status;
 
 	weiri_inside_begin(&inside, p->within);
-	status = p->node->op->run(call);
+	status = p->run(call);
 	weiri_inside_end(&inside);
 	return status;
 }
 
-/* Returns true if the node has ended; false if it waits, and then the step may have been freed. */
-static bool run_node(struct weiri_step *step, uint32_t index)
+/* Returns true if the node must be skipped. */
+static bool must_skip(struct runner *r, const struct weiri_plan_node *p)
 {
-	const struct weiri_plan *plan = step->plan;
-	const struct weiri_plan_node *p = &plan->nodes[index];
-	struct weiri_call call;
-	weir_error error;
-	enum weir_status status;
+	struct weiri_step *step = r->frame->step;
 
-	if (weiri_step_stopping(step)) {
-		weiri_latch_set(&step->incomplete);
-		if (WEIRI_LIKELY((p->node->op->traits & WEIRI_OP_LEAVES) == 0))
-			return true;
+	r->credit -= (int32_t)p->weight;
+	if (WEIRI_UNLIKELY(r->credit < 0)) {
+		weiri_step_look(step);
+		r->credit = WEIRI_LOOK_WEIGHT;
 	}
-	for (uint32_t i = 0; i < p->node->input_count; i++)
-		step->inputs[p->inputs + i] = step->values[plan->input_slots[p->inputs + i]];
-	error.message[0] = '\0';
-	call.node = p->node;
-	call.inputs = step->inputs + p->inputs;
-	call.outputs = step->values + p->outputs;
-	call.holds = step->holds + p->holds;
-	call.wanted = p->wanted;
-	call.allocator = &step->session->allocator;
-	call.token = step->token;
-	call.deadline_ns = step->deadline_ns;
-	call.error = &error;
-	if (p->node->op->traits & WEIRI_OP_WAITS)
-		return weiri_wait_start(step, index, &call);
-	status = p->within == NULL ? p->node->op->run(&call) : run_within(p, &call);
-	if (status != WEIR_OK)
-		weiri_step_node_failed(step, index, status, error.message);
+	if (WEIRI_LIKELY(!weiri_latch_is_set(&step->halted)))
+		return false;
+	weiri_latch_set(&step->incomplete);
+	return (p->flags & WEIRI_OP_LEAVES) == 0;
+}
+
+static void find_inputs(struct runner *r, const struct weiri_plan_node *p)
+{
+	const struct weiri_use *uses = r->frame->plan->uses + p->inputs;
+	weir_tensor **inputs = r->frame->inputs + p->inputs;
+
+	for (uint32_t i = 0; i < p->input_count; i++) {
+		inputs[i] = r->frame->values[uses[i].slot];
+		WEIR_ASSERT1(plan L2, inputs[i] != NULL || (p->flags & WEIRI_OP_LEAVES) != 0);
+	}
+	r->error.message[0] = '\0';
+	r->call.node = p->node;
+	r->call.inputs = inputs;
+	r->call.outputs = r->frame->values + p->outputs;
+	r->call.holds = r->frame->holds + p->holds;
+	r->call.wanted = p->wanted;
+	r->call.taken = p->taken;
+}
+
+static void run_node(struct runner *r, const struct weiri_plan_node *p)
+{
+	struct weiri_frame *frame = r->frame;
+	enum weir_status status = WEIRI_LIKELY(p->within == NULL) ? p->run(&r->call) : run_within(p, &r->call);
+
+	if (WEIRI_UNLIKELY(status != WEIR_OK))
+		weiri_step_node_failed(frame->step, (uint32_t)(p - frame->plan->nodes), status, r->error.message);
+	if ((p->flags & (WEIRI_NODE_ENDS_USES | WEIRI_NODE_SPILLS)) != 0)
+		weiri_frame_node_ended(frame, p);
+}
+
+static bool belongs_to_pool(const struct runner *r, const struct weiri_plan_node *p)
+{
+	const struct weiri_frame *frame = r->frame;
+	const struct weiri_step *step = frame->step;
+	bool other_work = r->list != WEIRI_NO_UNIT || r->roots != 0;
+	size_t bytes = 0;
+
+	/* Without workers, a task would run only after all units of this list, not in drawn order. */
+	if (step->shuffle != 0 && step->session->workers == 0)
+		return false;
+	if (p->flags & WEIRI_OP_USER)
+		return !r->on_worker || other_work;
+	if (!other_work || step->session->workers == 0)
+		return false;
+	for (uint32_t i = 0; i < p->input_count; i++) {
+		const weir_tensor *input = frame->values[frame->plan->uses[p->inputs + i].slot];
+
+		bytes += input != NULL ? weir_tensor_byte_count(input) : 0;
+	}
+	return bytes >= WORTH_A_WORKER_BYTES;
+}
+
+/* -- units ------------------------------------------------------------------------------------- */
+
+static void run_task(weir_task *task);
+
+/* After this call the step may have been freed. */
+static void submit_unit(struct weiri_frame *frame, uint32_t unit, uint32_t at)
+{
+	struct weiri_frame_unit *state = &frame->units[unit];
+
+	state->task.run = run_task;
+	state->frame = frame;
+	state->at = at;
+	weiri_step_submit(frame->step, &state->task);
+}
+
+/*
+ * Runs the nodes of the unit from `at` on. Returns true if the unit has ended; false if a task or a
+ * completion continues it, and then the step may have been freed. may_submit is false if the unit
+ * was submitted for the sake of its first node.
+ */
+static bool run_unit(struct runner *r, uint32_t unit, uint32_t at, bool may_submit)
+{
+	struct weiri_frame *frame = r->frame;
+	const struct weiri_plan_node *nodes = frame->plan->nodes;
+	uint32_t end = frame->plan->units[unit].end;
+
+	for (uint32_t i = at; i < end; i++) {
+		const struct weiri_plan_node *p = &nodes[i];
+
+		if (WEIRI_UNLIKELY((p->flags & (WEIRI_OP_USER | WEIRI_OP_HEAVY)) != 0) && may_submit && belongs_to_pool(r, p)) {
+			submit_unit(frame, unit, i);
+			return false;
+		}
+		may_submit = true;
+		if (WEIRI_UNLIKELY(must_skip(r, p)))
+			continue;
+		find_inputs(r, p);
+		if (WEIRI_LIKELY((p->flags & WEIRI_OP_WAITS) == 0))
+			run_node(r, p);
+		else if (!weiri_wait_start(frame, unit, i, &r->call))
+			return false;
+	}
 	return true;
 }
 
-/* Puts the successors that became ready in front of `list`. Returns the new list. */
-static uint32_t release_successors(struct weiri_step *step, uint32_t index, uint32_t list)
+/* Puts the successors that became ready in front of the list. */
+static void release_successors(struct runner *r, uint32_t unit)
 {
-	const struct weiri_plan *plan = step->plan;
-	const struct weiri_plan_node *p = &plan->nodes[index];
+	struct weiri_frame *frame = r->frame;
+	const struct weiri_plan *plan = frame->plan;
+	const uint32_t *successors = plan->successors + plan->units[unit].successors;
 
-	for (uint32_t i = 0; i < p->successor_count; i++) {
-		uint32_t next = plan->successors[p->successors + i];
+	for (uint32_t i = 0; i < plan->units[unit].successor_count; i++) {
+		uint32_t count = plan->units[successors[i]].count;
 
-		/* A node with one incoming edge needs no count, since no other thread arrives at it. */
-		if (plan->nodes[next].pending != 1 && !weiri_countdown_arrive(&step->nodes[next].pending))
+		if (count != WEIRI_NO_COUNT && !weiri_countdown_finish(&frame->counts[count], 1))
 			continue;
-		step->nodes[next].next = list;
-		list = next;
+		frame->units[successors[i]].next = r->list;
+		r->list = successors[i];
 	}
-	return list;
 }
 
 /* splitmix64 (Steele, Lea and Flood, OOPSLA 2014). */
@@ -118,104 +217,122 @@ static uint64_t draw(uint64_t *state)
 	return z ^ z >> 31;
 }
 
-/* Moves a random node of `list`, which is not empty, to its front. Returns the new list. */
-static WEIRI_COLD uint32_t shuffle(struct weiri_step *step, uint32_t list, uint64_t *state)
+/* Moves a random unit of the list, which is not empty, to its front. */
+static WEIRI_COLD void shuffle(struct runner *r)
 {
-	uint32_t before = list;
+	struct weiri_frame_unit *units = r->frame->units;
+	uint32_t before = r->list;
 	uint64_t count = 1;
 	uint64_t skipped;
 	uint32_t drawn;
 
-	for (uint32_t i = step->nodes[list].next; i != WEIRI_NO_NODE; i = step->nodes[i].next)
+	for (uint32_t i = units[r->list].next; i != WEIRI_NO_UNIT; i = units[i].next)
 		count++;
-	skipped = draw(state) % count;
+	skipped = draw(&r->draws) % count;
 	if (skipped == 0)
-		return list;
+		return;
 	while (--skipped > 0)
-		before = step->nodes[before].next;
-	drawn = step->nodes[before].next;
-	step->nodes[before].next = step->nodes[drawn].next;
-	step->nodes[drawn].next = list;
-	return drawn;
+		before = units[before].next;
+	drawn = units[before].next;
+	units[before].next = units[drawn].next;
+	units[drawn].next = r->list;
+	r->list = drawn;
 }
 
-static bool belongs_to_pool(struct weiri_step *step, uint32_t index, bool other_work, bool on_worker)
+/* Takes the unit that runs next out of the list, or of the roots. Returns false if there is none. */
+static bool take_ready(struct runner *r, uint32_t *unit)
 {
-	const struct weiri_plan_node *p = &step->plan->nodes[index];
-	uint32_t traits = p->node->op->traits;
-	size_t bytes = 0;
-
-	/* Without workers, a task would run only after all nodes of this list, not in drawn order. */
-	if (step->shuffle != 0 && step->session->workers == 0)
-		return false;
-	if (traits & WEIRI_OP_USER)
-		return !on_worker || other_work;
-	if (!(traits & WEIRI_OP_HEAVY) || !other_work || step->session->workers == 0)
-		return false;
-	for (uint32_t i = 0; i < p->node->input_count; i++) {
-		const weir_tensor *input = step->values[step->plan->input_slots[p->inputs + i]];
-
-		bytes += input != NULL ? weir_tensor_byte_count(input) : 0;
+	/* If nothing is ready, the step may have been freed. */
+	if (r->list != WEIRI_NO_UNIT) {
+		if (WEIRI_UNLIKELY(r->frame->step->shuffle != 0))
+			shuffle(r);
+		*unit = r->list;
+		r->list = r->frame->units[r->list].next;
+		return true;
 	}
-	return bytes >= WORTH_A_WORKER_BYTES;
+	if (r->roots == 0)
+		return false;
+	*unit = --r->roots;
+	return true;
+}
+
+static void begin_runner(struct runner *r, struct weiri_frame *frame, bool on_worker)
+{
+	r->frame = frame;
+	r->list = WEIRI_NO_UNIT;
+	r->roots = 0;
+	r->ended = 0;
+	r->credit = 0;
+	r->on_worker = on_worker;
+	r->call.allocator = &frame->step->session->allocator;
+	r->call.token = frame->step->token;
+	r->call.deadline_ns = frame->step->deadline_ns;
+	r->call.error = &r->error;
 }
 
 /*
- * Runs the nodes of `list` and the nodes that become ready. `ended` nodes had ended before and are
- * not yet counted. After this call the step may have been freed.
+ * Runs the ready units and those that become ready. Returns true if the frame has ended; otherwise
+ * the step may have been freed.
  */
-static void execute(struct weiri_step *step, uint32_t list, uint32_t ended, bool on_worker)
+static bool run_ready(struct runner *r)
 {
-	/* Each list has its own draws, so threads share no state. A single thread repeats them all. */
-	uint64_t draws = step->shuffle + ((uint64_t)list << 32);
+	uint32_t unit;
 
-	while (list != WEIRI_NO_NODE) {
-		uint32_t index;
-
-		if (WEIRI_UNLIKELY(step->shuffle != 0))
-			list = shuffle(step, list, &draws);
-		index = list;
-		list = step->nodes[index].next;
-		if (belongs_to_pool(step, index, list != WEIRI_NO_NODE, on_worker)) {
-			weiri_step_submit(step, &step->nodes[index].task);
+	while (take_ready(r, &unit)) {
+		if (!run_unit(r, unit, r->frame->plan->units[unit].first, true))
 			continue;
-		}
-		if (!run_node(step, index))
-			continue;
-		list = release_successors(step, index, list);
-		ended++;
+		release_successors(r, unit);
+		r->ended++;
 	}
-	/* S1: the nodes that this thread ended are counted only here, which keeps the step alive. */
-	if (ended != 0 && weiri_countdown_arrive_many(&step->remaining, ended))
-		end_step(step);
+	/* S1: the units that this thread ended are counted only here, which keeps the step alive. */
+	return r->ended != 0 && weiri_countdown_finish(&r->frame->remaining, r->ended);
+}
+
+/* Runs the unit from `at` on, and then what becomes ready. */
+static void run_from(struct weiri_frame *frame, uint32_t unit, uint32_t at, bool may_submit)
+{
+	struct weiri_step *step = frame->step;
+	struct runner r;
+
+	begin_runner(&r, frame, true);
+	/* Each thread has its own draws, so threads share no state. A single thread repeats them all. */
+	r.draws = step->shuffle + ((uint64_t)unit << 32);
+	if (!run_unit(&r, unit, at, may_submit))
+		return;
+	release_successors(&r, unit);
+	r.ended = 1;
+	if (run_ready(&r))
+		end_and_tell(step);
 }
 
 static void run_task(weir_task *task)
 {
-	struct weiri_step_node *node = WEIRI_CONTAINER_OF(task, struct weiri_step_node, task);
+	struct weiri_frame_unit *state = WEIRI_CONTAINER_OF(task, struct weiri_frame_unit, task);
 
-	node->next = WEIRI_NO_NODE;
-	execute(node->step, node->index, 0, true);
+	run_from(state->frame, (uint32_t)(state - state->frame->units), state->at, false);
 }
 
-void weiri_step_resume(struct weiri_step *step, uint32_t index)
+void weiri_step_resume(struct weiri_frame *frame, uint32_t unit, uint32_t index)
 {
-	execute(step, release_successors(step, index, WEIRI_NO_NODE), 1, true);
+	run_from(frame, unit, index + 1, true);
 }
 
-void weiri_step_begin(struct weiri_step *step)
+bool weiri_step_begin(struct weiri_step *step)
 {
-	uint32_t list = WEIRI_NO_NODE;
+	struct weiri_frame *frame = &step->frame;
+	struct runner r;
+	bool ended;
 
-	for (uint32_t i = 0; i < step->plan->node_count; i++) {
-		step->nodes[i].task.run = run_task;
-		if (step->plan->nodes[i].pending == 0) {
-			step->nodes[i].next = list;
-			list = i;
-		}
+	begin_runner(&r, frame, step->caller_helps);
+	r.roots = frame->plan->root_count;
+	r.draws = step->shuffle;
+	/* Roots are drawn as the others are. */
+	while (WEIRI_UNLIKELY(step->shuffle != 0) && r.roots != 0) {
+		frame->units[--r.roots].next = r.list;
+		r.list = r.roots;
 	}
-	if (list == WEIRI_NO_NODE)
+	ended = frame->plan->unit_count == 0 || run_ready(&r);
+	if (ended)
 		end_step(step);
-	else
-		execute(step, list, 0, step->caller_helps);
+	return ended;
 }

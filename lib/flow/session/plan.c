@@ -2,12 +2,10 @@
  * plan.c - from "these fetches and targets, given these feeds" to a numbered plan.
  *
  * Collect: a worklist from fetches and targets through inputs and control edges, cut at feeds.
- * Number: each collected node becomes a constant slot or a plan node. Connect: edges are counted,
- * so that each node's successors get a range of one array, and then filled in. A cycle can come
- * only from control edges that two threads added at the same time, which weir/flow/graph.h does not
- * allow. It is found here, because a run of it would never end.
+ * Order (plan_order.c): each collected node becomes a constant slot or a plan node. Fill: the nodes
+ * get their slots, handles and waits. Last, plan_values.c finds where each value ends.
  */
-#include "session/plan.h"
+#include "session/plan_compiler.h"
 
 #include <string.h>
 
@@ -16,58 +14,94 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "graph/layout.h"
-#include "graph/node_map.h"
 #include "graph/section.h"
 #include "session/step.h"
 
-/* What a collected node became. */
-struct place {
-	bool is_constant;
-	uint32_t number; /* of the constant or of the plan node */
-};
-
-struct compiler {
-	weir_graph *graph;
-	const struct weiri_signature *signature;
-	struct weiri_node_map nodes;
-	struct place *places; /* one for each of nodes */
-	struct weiri_plan *plan;
-	size_t edge_count;
-	weir_error *error;
-};
-
-static bool fed_slot(const struct weiri_signature *signature, weir_output output, uint32_t *slot)
+enum weir_status weiri_compiler_no_memory(const struct weiri_compiler *c)
 {
-	for (size_t i = 0; i < signature->feed_count; i++) {
-		if (signature->feeds[i].output.node == output.node && signature->feeds[i].output.index == output.index) {
-			*slot = (uint32_t)i;
+	return weiri_fail(c->error, WEIR_RESOURCE_EXHAUSTED, "no memory for a plan");
+}
+
+/* --- Feeds --- */
+
+bool weiri_compiler_is_fed(const struct weiri_compiler *c, weir_output output, uint32_t *feed)
+{
+	const struct weiri_feed_index *index = &c->feeds;
+	uint32_t number;
+
+	if (index->count == 0 || !weiri_node_map_find(&index->nodes, output.node, &number))
+		return false;
+	for (uint32_t i = index->first[number]; i != WEIRI_NO_FEED; i = index->next[i]) {
+		if (c->signature->feeds[i].output.index == output.index) {
+			*feed = i;
 			return true;
 		}
 	}
 	return false;
 }
 
-static const struct weiri_control *control_of(struct weiri_published *link)
+static enum weir_status add_feed(struct weiri_compiler *c, uint32_t i)
 {
-	return WEIRI_CONTAINER_OF(link, struct weiri_control, link);
+	struct weiri_feed_index *index = &c->feeds;
+	weir_output output = c->signature->feeds[i].output;
+	enum weir_status status = weiri_output_check(c->graph, output, "a feed", c->error);
+	size_t before = index->nodes.count;
+	uint32_t number, other;
+
+	if (status != WEIR_OK)
+		return status;
+	if (weiri_compiler_is_fed(c, output, &other))
+		return weiri_fail(c->error, WEIR_INVALID_ARGUMENT, "output %u of \"%s\" is fed twice", output.index,
+		                  output.node->name);
+	if ((output.node->op->traits & WEIRI_OP_ENTERS) != 0)
+		return weiri_fail(c->error, WEIR_INVALID_ARGUMENT, "\"%s\", which enters a critical section, is fed",
+		                  output.node->name);
+	if (!weiri_node_map_add(&index->nodes, output.node))
+		return weiri_compiler_no_memory(c);
+	(void)weiri_node_map_find(&index->nodes, output.node, &number);
+	if (index->nodes.count != before)
+		index->first[number] = WEIRI_NO_FEED;
+	index->next[i] = index->first[number];
+	index->first[number] = i;
+	index->count = i + 1u;
+	return WEIR_OK;
 }
 
-static enum weir_status check_signature(const struct compiler *c)
+static size_t feed_index_bytes(const struct weiri_compiler *c)
+{
+	return c->signature->feed_count * sizeof(uint32_t);
+}
+
+static enum weir_status index_feeds(struct weiri_compiler *c)
+{
+	enum weir_status status = WEIR_OK;
+
+	weiri_node_map_init(&c->feeds.nodes, c->allocator);
+	if (c->signature->feed_count == 0)
+		return WEIR_OK;
+	if (c->signature->feed_count > INT32_MAX)
+		return weiri_fail(c->error, WEIR_RESOURCE_EXHAUSTED, "there are too many feeds");
+	c->feeds.first = weiri_allocate(c->allocator, feed_index_bytes(c), _Alignof(uint32_t));
+	c->feeds.next = weiri_allocate(c->allocator, feed_index_bytes(c), _Alignof(uint32_t));
+	if (c->feeds.first == NULL || c->feeds.next == NULL)
+		return weiri_compiler_no_memory(c);
+	for (uint32_t i = 0; status == WEIR_OK && i < c->signature->feed_count; i++)
+		status = add_feed(c, i);
+	return status;
+}
+
+static void free_feeds(struct weiri_compiler *c)
+{
+	weiri_node_map_fini(&c->feeds.nodes);
+	weiri_release(c->allocator, c->feeds.first, feed_index_bytes(c), _Alignof(uint32_t));
+	weiri_release(c->allocator, c->feeds.next, feed_index_bytes(c), _Alignof(uint32_t));
+}
+
+static enum weir_status check_signature(const struct weiri_compiler *c)
 {
 	const struct weiri_signature *s = c->signature;
 	enum weir_status status = WEIR_OK;
 
-	for (size_t i = 0; status == WEIR_OK && i < s->feed_count; i++) {
-		uint32_t slot;
-
-		status = weiri_output_check(c->graph, s->feeds[i].output, "a feed", c->error);
-		if (status == WEIR_OK && fed_slot(s, s->feeds[i].output, &slot) && slot != i)
-			return weiri_fail(c->error, WEIR_INVALID_ARGUMENT, "output %u of \"%s\" is fed twice",
-			                  s->feeds[i].output.index, s->feeds[i].output.node->name);
-		if (status == WEIR_OK && (s->feeds[i].output.node->op->traits & WEIRI_OP_ENTERS) != 0)
-			return weiri_fail(c->error, WEIR_INVALID_ARGUMENT, "\"%s\", which enters a critical section, is fed",
-			                  s->feeds[i].output.node->name);
-	}
 	for (size_t i = 0; status == WEIR_OK && i < s->fetch_count; i++)
 		status = weiri_output_check(c->graph, s->fetches[i], "a fetch", c->error);
 	for (size_t i = 0; status == WEIR_OK && i < s->target_count; i++) {
@@ -82,35 +116,35 @@ static enum weir_status check_signature(const struct compiler *c)
 
 /* --- Collect --- */
 
-static enum weir_status visit(struct compiler *c, weir_node *node)
+static enum weir_status visit(struct weiri_compiler *c, weir_node *node)
 {
 	weir_output output;
-	uint32_t slot;
+	uint32_t feed;
 
 	output.node = node;
 	output.index = 0;
 	if (node->op->traits & WEIRI_OP_PLACEHOLDER) {
 		char text[WEIRI_SPEC_TEXT_SIZE];
 
-		if (fed_slot(c->signature, output, &slot))
+		if (weiri_compiler_is_fed(c, output, &feed))
 			return WEIR_OK;
 		return weiri_fail(c->error, WEIR_INVALID_ARGUMENT, "placeholder \"%s\" (%s) is needed and was not fed",
 		                  node->name, weiri_spec_text(&node->specs[0], text));
 	}
 	if (!weiri_node_map_add(&c->nodes, node))
-		return weiri_fail(c->error, WEIR_RESOURCE_EXHAUSTED, "no memory for a plan");
+		return weiri_compiler_no_memory(c);
 	return WEIR_OK;
 }
 
-static enum weir_status visit_output(struct compiler *c, weir_output output)
+static enum weir_status visit_output(struct weiri_compiler *c, weir_output output)
 {
-	uint32_t slot;
+	uint32_t feed;
 
-	return fed_slot(c->signature, output, &slot) ? WEIR_OK : visit(c, output.node);
+	return weiri_compiler_is_fed(c, output, &feed) ? WEIR_OK : visit(c, output.node);
 }
 
 /* A plan that enters a critical section also leaves it. */
-static enum weir_status visit_exit(struct compiler *c, const weir_node *entrance)
+static enum weir_status visit_exit(struct weiri_compiler *c, const weir_node *entrance)
 {
 	weir_node *exit = weiri_section_exit(entrance);
 
@@ -120,7 +154,7 @@ static enum weir_status visit_exit(struct compiler *c, const weir_node *entrance
 	return visit(c, exit);
 }
 
-static enum weir_status visit_ancestors(struct compiler *c, weir_node *node)
+static enum weir_status visit_ancestors(struct weiri_compiler *c, weir_node *node)
 {
 	enum weir_status status = WEIR_OK;
 
@@ -128,13 +162,13 @@ static enum weir_status visit_ancestors(struct compiler *c, weir_node *node)
 		status = visit_output(c, node->inputs[i]);
 	for (struct weiri_published *link = weiri_published_seal(&node->controls); status == WEIR_OK && link != NULL;
 	     link = link->next)
-		status = visit(c, control_of(link)->before);
+		status = visit(c, weiri_control_of(link)->before);
 	if (status == WEIR_OK && (node->op->traits & WEIRI_OP_ENTERS) != 0)
 		status = visit_exit(c, node);
 	return status;
 }
 
-static enum weir_status collect(struct compiler *c)
+static enum weir_status collect(struct weiri_compiler *c)
 {
 	enum weir_status status = WEIR_OK;
 
@@ -147,48 +181,28 @@ static enum weir_status collect(struct compiler *c)
 	return status;
 }
 
-/* --- Number --- */
-
-/* collect() sealed the lists, so they cannot change any more. */
-static struct weiri_published *controls_of(const weir_node *node)
-{
-	return weiri_published_first(&node->controls);
-}
-
-static bool needs_no_run(const weir_node *node)
-{
-	return (node->op->traits & WEIRI_OP_CONSTANT) != 0 && controls_of(node) == NULL;
-}
-
-static size_t control_count(const weir_node *node)
-{
-	size_t count = 0;
-
-	for (struct weiri_published *link = controls_of(node); link != NULL; link = link->next)
-		count++;
-	return count;
-}
+/* --- Fill --- */
 
 struct counts {
-	size_t nodes, constants, inputs, outputs, edges, holds, waits;
+	size_t inputs, outputs, holds, waits;
 	bool has_user_code;
 };
 
-static struct counts number_nodes(struct compiler *c)
+static weir_node *node_at(const struct weiri_compiler *c, uint32_t number)
+{
+	return c->nodes.nodes[c->order.collected[number]];
+}
+
+static struct counts count_parts(const struct weiri_compiler *c)
 {
 	struct counts counts;
 
 	(void)memset(&counts, 0, sizeof(counts));
-	for (size_t i = 0; i < c->nodes.count; i++) {
-		const weir_node *node = c->nodes.nodes[i];
+	for (uint32_t i = 0; i < c->order.node_count; i++) {
+		const weir_node *node = node_at(c, i);
 
-		c->places[i].is_constant = needs_no_run(node);
-		c->places[i].number = (uint32_t)(c->places[i].is_constant ? counts.constants++ : counts.nodes++);
-		if (c->places[i].is_constant)
-			continue;
 		counts.inputs += node->input_count;
 		counts.outputs += node->output_count;
-		counts.edges += node->input_count + control_count(node);
 		counts.holds += node->hold_count;
 		counts.waits += (node->op->traits & WEIRI_OP_WAITS) != 0;
 		counts.has_user_code |= (node->op->traits & WEIRI_OP_USER) != 0;
@@ -202,27 +216,33 @@ static void lay_out_step(struct weiri_plan *plan)
 
 	(void)weiri_layout_add(&layout, 1, sizeof(struct weiri_step));
 	plan->step.values = weiri_layout_add(&layout, plan->slot_count, sizeof(weir_tensor *));
-	plan->step.inputs = weiri_layout_add(&layout, plan->input_count, sizeof(weir_tensor *));
 	plan->step.holds = weiri_layout_add(&layout, plan->hold_count, sizeof(weir_read));
-	plan->step.nodes = weiri_layout_add(&layout, plan->node_count, sizeof(struct weiri_step_node));
+	plan->step.inputs = weiri_layout_add(&layout, plan->use_count, sizeof(weir_tensor *));
+	plan->step.counts = weiri_layout_add(&layout, plan->count_count, sizeof(struct weiri_countdown));
+	plan->step.units = weiri_layout_add(&layout, plan->unit_count, sizeof(struct weiri_frame_unit));
 	plan->step.waits = weiri_layout_add(&layout, plan->wait_count, sizeof(struct weiri_wait));
 	plan->step.size = layout.size;
 }
 
-static struct weiri_plan *allocate_plan(const weir_allocator *allocator, const struct weiri_signature *s,
-                                        const struct counts *counts)
+static struct weiri_plan *allocate_plan(const struct weiri_compiler *c, const struct counts *counts)
 {
+	const struct weiri_signature *s = c->signature;
+	const struct weiri_order *o = &c->order;
+	size_t slots = s->feed_count + o->constant_count + counts->outputs;
 	struct weiri_layout layout = {0};
 	size_t at_plan = weiri_layout_add(&layout, 1, sizeof(struct weiri_plan));
 	size_t at_feeds = weiri_layout_add(&layout, s->feed_count, sizeof(weir_output));
 	size_t at_fetches = weiri_layout_add(&layout, s->fetch_count, sizeof(weir_output));
 	size_t at_targets = weiri_layout_add(&layout, s->target_count, sizeof(weir_node *));
-	size_t at_nodes = weiri_layout_add(&layout, counts->nodes, sizeof(struct weiri_plan_node));
-	size_t at_successors = weiri_layout_add(&layout, counts->edges, sizeof(uint32_t));
-	size_t at_inputs = weiri_layout_add(&layout, counts->inputs, sizeof(uint32_t));
-	size_t at_fetch_slots = weiri_layout_add(&layout, s->fetch_count, sizeof(uint32_t));
-	size_t at_constants = weiri_layout_add(&layout, counts->constants, sizeof(weir_tensor *));
-	char *block = weiri_allocate_zeroed(allocator, layout.size, WEIRI_LAYOUT_ALIGNMENT);
+	size_t at_nodes = weiri_layout_add(&layout, o->node_count, sizeof(struct weiri_plan_node));
+	size_t at_units = weiri_layout_add(&layout, o->unit_count, sizeof(struct weiri_unit));
+	size_t at_successors = weiri_layout_add(&layout, o->edge_count, sizeof(uint32_t));
+	size_t at_uses = weiri_layout_add(&layout, counts->inputs, sizeof(struct weiri_use));
+	size_t at_slots = weiri_layout_add(&layout, slots, sizeof(struct weiri_plan_slot));
+	size_t at_counts = weiri_layout_add(&layout, o->unit_count + slots, sizeof(uint32_t));
+	size_t at_fetched = weiri_layout_add(&layout, s->fetch_count, sizeof(struct weiri_fetch));
+	size_t at_constants = weiri_layout_add(&layout, o->constant_count, sizeof(weir_tensor *));
+	char *block = weiri_allocate_zeroed(c->allocator, layout.size, WEIRI_LAYOUT_ALIGNMENT);
 	struct weiri_plan *plan;
 
 	if (block == NULL)
@@ -233,10 +253,14 @@ static struct weiri_plan *allocate_plan(const weir_allocator *allocator, const s
 	plan->fetches = weiri_layout_at(block, at_fetches);
 	plan->targets = weiri_layout_at(block, at_targets);
 	plan->nodes = weiri_layout_at(block, at_nodes);
+	plan->units = weiri_layout_at(block, at_units);
 	plan->successors = weiri_layout_at(block, at_successors);
-	plan->input_slots = weiri_layout_at(block, at_inputs);
-	plan->fetch_slots = weiri_layout_at(block, at_fetch_slots);
+	plan->uses = weiri_layout_at(block, at_uses);
+	plan->slots = weiri_layout_at(block, at_slots);
+	plan->counts = weiri_layout_at(block, at_counts);
+	plan->fetched = weiri_layout_at(block, at_fetched);
 	plan->constants = weiri_layout_at(block, at_constants);
+	weiri_spare_init(&plan->spare);
 	return plan;
 }
 
@@ -254,98 +278,6 @@ static void copy_key(struct weiri_plan *plan, const struct weiri_signature *s)
 		plan->targets[i] = s->targets[i];
 }
 
-/* --- Connect --- */
-
-static const struct place *place_of(const struct compiler *c, const weir_node *node)
-{
-	uint32_t number;
-
-	return weiri_node_map_find(&c->nodes, node, &number) ? &c->places[number] : NULL;
-}
-
-static uint32_t slot_of(const struct compiler *c, weir_output output)
-{
-	const struct weiri_plan *plan = c->plan;
-	const struct place *place;
-	uint32_t slot;
-
-	if (fed_slot(c->signature, output, &slot))
-		return slot;
-	place = place_of(c, output.node);
-	if (place->is_constant)
-		return (uint32_t)plan->feed_count + place->number;
-	return plan->nodes[place->number].outputs + output.index;
-}
-
-static void want(struct compiler *c, weir_output output)
-{
-	const struct place *place = place_of(c, output.node);
-	uint32_t slot;
-
-	if (output.index < 64 && place != NULL && !place->is_constant && !fed_slot(c->signature, output, &slot))
-		c->plan->nodes[place->number].wanted |= UINT64_C(1) << output.index;
-}
-
-/*
- * Sets *number to the plan node at which an edge from `node` starts. Returns false if there is no
- * edge, because nothing runs for `node`.
- */
-static bool starts_an_edge(const struct compiler *c, const weir_node *node, uint32_t *number)
-{
-	const struct place *place = place_of(c, node);
-
-	if (place == NULL || place->is_constant)
-		return false;
-	*number = place->number;
-	return true;
-}
-
-typedef void edge_fn(struct compiler *c, struct weiri_plan_node *from, uint32_t to);
-
-static void for_each_edge(struct compiler *c, edge_fn *fn)
-{
-	for (uint32_t to = 0; to < c->plan->node_count; to++) {
-		const weir_node *node = c->plan->nodes[to].node;
-		uint32_t from;
-		uint32_t slot;
-
-		for (uint32_t i = 0; i < node->input_count; i++) {
-			if (!fed_slot(c->signature, node->inputs[i], &slot) && starts_an_edge(c, node->inputs[i].node, &from))
-				fn(c, &c->plan->nodes[from], to);
-		}
-		for (struct weiri_published *link = controls_of(node); link != NULL; link = link->next) {
-			if (starts_an_edge(c, control_of(link)->before, &from))
-				fn(c, &c->plan->nodes[from], to);
-		}
-	}
-}
-
-static void count_edge(struct compiler *c, struct weiri_plan_node *from, uint32_t to)
-{
-	from->successor_count++;
-	c->plan->nodes[to].pending++;
-}
-
-/* connect_nodes() has set successor_count to 0; it counts again, up to the same number. */
-static void fill_edge(struct compiler *c, struct weiri_plan_node *from, uint32_t to)
-{
-	c->plan->successors[from->successors + from->successor_count++] = to;
-}
-
-static void connect_nodes(struct compiler *c)
-{
-	struct weiri_plan *plan = c->plan;
-	uint32_t at = 0;
-
-	for_each_edge(c, count_edge);
-	for (uint32_t i = 0; i < plan->node_count; i++) {
-		plan->nodes[i].successors = at;
-		at += plan->nodes[i].successor_count;
-		plan->nodes[i].successor_count = 0;
-	}
-	for_each_edge(c, fill_edge);
-}
-
 /* The critical section that user code of the node must not enter again; NULL: none. */
 static const weir_critical_section *section_of(const weir_node *node)
 {
@@ -354,150 +286,187 @@ static const weir_critical_section *section_of(const weir_node *node)
 	return entrance != NULL ? weiri_section_of(entrance) : NULL;
 }
 
-static void place_nodes(struct compiler *c)
+/* Returns the bytes of a tensor; SIZE_MAX if they are not known. */
+static size_t bytes_of(const struct weiri_spec *spec)
 {
-	struct weiri_plan *plan = c->plan;
-	uint32_t input = 0;
-	uint32_t slot = (uint32_t)plan->feed_count + plan->constant_count;
-	uint32_t hold = 0;
-	uint32_t wait = 0;
+	size_t bytes = weir_dtype_size(spec->dtype);
 
-	for (size_t i = 0; i < c->nodes.count; i++) {
-		const weir_node *node = c->nodes.nodes[i];
-		struct weiri_plan_node *p;
-
-		if (c->places[i].is_constant) {
-			plan->constants[c->places[i].number] = *(weir_tensor *const *)node->attribute;
-			continue;
-		}
-		p = &plan->nodes[c->places[i].number];
-		p->node = node;
-		p->inputs = input;
-		p->outputs = slot;
-		p->holds = hold;
-		p->wait = wait;
-		p->within = section_of(node);
-		input += node->input_count;
-		slot += node->output_count;
-		hold += node->hold_count;
-		wait += (node->op->traits & WEIRI_OP_WAITS) != 0;
+	if (!weiri_spec_known(spec))
+		return SIZE_MAX;
+	for (uint32_t i = 0; i < spec->shape.rank; i++) {
+		if (!weiri_multiply(bytes, (size_t)spec->shape.dims[i], &bytes))
+			return SIZE_MAX;
 	}
-	plan->input_count = input;
-	plan->slot_count = slot;
-	plan->hold_count = hold;
-	plan->wait_count = wait;
+	return bytes;
 }
 
-static void resolve_slots(struct compiler *c)
+/*
+ * An op that computes on small tensors takes some ten nanoseconds, as one that computes nothing.
+ * User code and large tensors may take any time.
+ */
+static uint32_t weight_of(const weir_node *node)
+{
+	enum { BYTES_OF_ONE = 1024 };
+	uint32_t weight = 1;
+
+	if ((node->op->traits & (WEIRI_OP_USER | WEIRI_OP_HEAVY)) != 0)
+		return WEIRI_LOOK_WEIGHT;
+	if (node->op->compute == NULL)
+		return weight;
+	for (uint32_t i = 0; weight < WEIRI_LOOK_WEIGHT && i < node->input_count + node->output_count; i++) {
+		size_t bytes =
+			bytes_of(i < node->input_count ? weiri_output_spec(node->inputs[i]) : &node->specs[i - node->input_count]);
+
+		weight += bytes < (size_t)WEIRI_LOOK_WEIGHT * BYTES_OF_ONE ? (uint32_t)bytes / BYTES_OF_ONE : WEIRI_LOOK_WEIGHT;
+	}
+	return weight < WEIRI_LOOK_WEIGHT ? weight : WEIRI_LOOK_WEIGHT;
+}
+
+static void fill_slots(struct weiri_plan *plan)
+{
+	uint32_t outside = (uint32_t)plan->feed_count + plan->constant_count;
+
+	for (uint32_t slot = 0; slot < plan->slot_count; slot++) {
+		bool fed = slot < plan->feed_count;
+
+		plan->slots[slot].owner =
+			slot >= outside || (fed && plan->has_user_code) ? WEIRI_OWNER_FRAME : WEIRI_OWNER_OUTSIDE;
+		plan->slots[slot].unused = true;
+	}
+}
+
+static void fill_nodes(struct weiri_compiler *c)
+{
+	struct weiri_plan *plan = c->plan;
+	uint32_t slot = (uint32_t)plan->feed_count + plan->constant_count;
+
+	for (uint32_t i = 0; i < plan->node_count; i++) {
+		const weir_node *node = node_at(c, i);
+		struct weiri_plan_node *p = &plan->nodes[i];
+
+		p->node = node;
+		p->run = node->op->run;
+		p->flags = node->op->traits;
+		p->weight = weight_of(node);
+		p->input_count = node->input_count;
+		p->inputs = plan->use_count;
+		p->outputs = slot;
+		p->holds = plan->hold_count;
+		p->wait = plan->wait_count;
+		p->within = section_of(node);
+		for (uint32_t hold = 0; hold < node->hold_count; hold++)
+			plan->slots[slot + hold].owner = plan->hold_count + hold;
+		plan->use_count += node->input_count;
+		slot += node->output_count;
+		plan->hold_count += node->hold_count;
+		plan->wait_count += (node->op->traits & WEIRI_OP_WAITS) != 0;
+	}
+}
+
+static void fill_constants(struct weiri_compiler *c)
+{
+	for (uint32_t i = 0; i < c->nodes.count; i++) {
+		const weir_node *node = c->nodes.nodes[i];
+
+		if (weiri_needs_no_run(node))
+			c->plan->constants[c->order.numbers[i]] = *(weir_tensor *const *)node->attribute;
+	}
+}
+
+/* Returns the slot of the output, and notes that the output is used. */
+static uint32_t use_slot(struct weiri_compiler *c, weir_output output)
+{
+	struct weiri_plan *plan = c->plan;
+	struct weiri_plan_node *p;
+	uint32_t number;
+
+	if (weiri_compiler_is_fed(c, output, &number))
+		return number;
+	(void)weiri_node_map_find(&c->nodes, output.node, &number);
+	number = c->order.numbers[number];
+	if (weiri_needs_no_run(output.node))
+		return (uint32_t)plan->feed_count + number;
+	p = &plan->nodes[number];
+	if (output.index < 64)
+		p->wanted |= UINT64_C(1) << output.index;
+	return p->outputs + output.index;
+}
+
+static void resolve_uses(struct weiri_compiler *c)
 {
 	struct weiri_plan *plan = c->plan;
 
 	for (uint32_t n = 0; n < plan->node_count; n++) {
-		const weir_node *node = plan->nodes[n].node;
-
-		for (uint32_t i = 0; i < node->input_count; i++) {
-			plan->input_slots[plan->nodes[n].inputs + i] = slot_of(c, node->inputs[i]);
-			want(c, node->inputs[i]);
-		}
+		for (uint32_t i = 0; i < plan->nodes[n].input_count; i++)
+			plan->uses[plan->nodes[n].inputs + i].slot = use_slot(c, plan->nodes[n].node->inputs[i]);
 	}
-	for (size_t i = 0; i < plan->fetch_count; i++) {
-		plan->fetch_slots[i] = slot_of(c, plan->fetches[i]);
-		want(c, plan->fetches[i]);
-	}
+	for (size_t i = 0; i < plan->fetch_count; i++)
+		plan->fetched[i].slot = use_slot(c, plan->fetches[i]);
 }
 
-/* Kahn's algorithm. It uses `pending` and restores it. `order` has room for all nodes. */
-static enum weir_status check_order(struct compiler *c, uint32_t order[])
+/* The nodes are collected and ordered. */
+static enum weir_status make_plan(struct weiri_compiler *c)
 {
-	struct weiri_plan *plan = c->plan;
-	uint32_t found = 0;
-
-	for (uint32_t i = 0; i < plan->node_count; i++) {
-		if (plan->nodes[i].pending == 0)
-			order[found++] = i;
-	}
-	for (uint32_t at = 0; at < found; at++) {
-		const struct weiri_plan_node *p = &plan->nodes[order[at]];
-
-		for (uint32_t i = 0; i < p->successor_count; i++) {
-			uint32_t next = plan->successors[p->successors + i];
-
-			if (--plan->nodes[next].pending == 0)
-				order[found++] = next;
-		}
-	}
-	for (uint32_t i = 0; i < plan->node_count; i++) {
-		if (found < plan->node_count && plan->nodes[i].pending != 0)
-			return weiri_fail(c->error, WEIR_INVALID_ARGUMENT, "\"%s\" is part of a cycle of control edges",
-			                  plan->nodes[i].node->name);
-		plan->nodes[i].pending = 0;
-	}
-	for (uint32_t i = 0; i < plan->node_count; i++) {
-		for (uint32_t s = 0; s < plan->nodes[i].successor_count; s++)
-			plan->nodes[plan->successors[plan->nodes[i].successors + s]].pending++;
-	}
-	return WEIR_OK;
-}
-
-static enum weir_status check_cycle(struct compiler *c)
-{
-	const weir_allocator *allocator = &c->nodes.allocator;
-	size_t size = (c->plan->node_count + 1u) * sizeof(uint32_t);
-	uint32_t *order = weiri_allocate(allocator, size, _Alignof(uint32_t));
+	struct counts counts = count_parts(c);
+	size_t slots = c->signature->feed_count + c->order.constant_count + counts.outputs;
+	struct weiri_plan *plan;
 	enum weir_status status;
 
-	if (order == NULL)
-		return weiri_fail(c->error, WEIR_RESOURCE_EXHAUSTED, "no memory for a plan");
-	status = check_order(c, order);
-	weiri_release(allocator, order, size, _Alignof(uint32_t));
+	/* Numbers in a plan have 32 bits. */
+	if (slots > INT32_MAX || counts.inputs > INT32_MAX || counts.holds > INT32_MAX)
+		return weiri_fail(c->error, WEIR_RESOURCE_EXHAUSTED, "the plan has too many values");
+	plan = allocate_plan(c, &counts);
+	if (plan == NULL)
+		return weiri_compiler_no_memory(c);
+	c->plan = plan;
+	plan->node_count = c->order.node_count;
+	plan->unit_count = c->order.unit_count;
+	plan->root_count = c->order.root_count;
+	plan->constant_count = c->order.constant_count;
+	plan->slot_count = (uint32_t)slots;
+	plan->has_user_code = counts.has_user_code;
+	copy_key(plan, c->signature);
+	fill_slots(plan);
+	fill_nodes(c);
+	fill_constants(c);
+	resolve_uses(c);
+	weiri_order_connect(c);
+	status = weiri_find_last_uses(c);
+	lay_out_step(plan);
 	return status;
 }
 
-/* The nodes are collected and c->places exists. */
-static enum weir_status make_plan(struct compiler *c)
+static enum weir_status compile(struct weiri_compiler *c)
 {
-	const weir_allocator *allocator = &c->nodes.allocator;
-	struct counts counts = number_nodes(c);
+	enum weir_status status = index_feeds(c);
 
-	/* Numbers in a plan have 32 bits. */
-	if (c->signature->feed_count + counts.constants + counts.outputs > INT32_MAX || counts.edges > INT32_MAX)
-		return weiri_fail(c->error, WEIR_RESOURCE_EXHAUSTED, "the plan has too many values or edges");
-	c->plan = allocate_plan(allocator, c->signature, &counts);
-	if (c->plan == NULL)
-		return weiri_fail(c->error, WEIR_RESOURCE_EXHAUSTED, "no memory for a plan");
-	c->plan->node_count = (uint32_t)counts.nodes;
-	c->plan->constant_count = (uint32_t)counts.constants;
-	c->plan->has_user_code = counts.has_user_code;
-	copy_key(c->plan, c->signature);
-	place_nodes(c);
-	resolve_slots(c);
-	connect_nodes(c);
-	lay_out_step(c->plan);
-	return check_cycle(c);
+	if (status == WEIR_OK)
+		status = check_signature(c);
+	if (status == WEIR_OK)
+		status = collect(c);
+	if (status == WEIR_OK)
+		status = weiri_order_nodes(c);
+	return status == WEIR_OK ? make_plan(c) : status;
 }
 
 enum weir_status weiri_plan_compile(weir_graph *graph, const weir_allocator *allocator,
-                                    const struct weiri_signature *signature, struct weiri_plan **out, weir_error *error)
+                                    const struct weiri_signature *signature, bool separate, struct weiri_plan **out,
+                                    weir_error *error)
 {
-	struct compiler c;
+	struct weiri_compiler c;
 	enum weir_status status;
 
 	(void)memset(&c, 0, sizeof(c));
 	c.graph = graph;
+	c.allocator = allocator;
 	c.signature = signature;
+	c.separate = separate;
 	c.error = error;
 	weiri_node_map_init(&c.nodes, allocator);
-	status = check_signature(&c);
-	if (status == WEIR_OK)
-		status = collect(&c);
-	if (status == WEIR_OK) {
-		size_t size = (c.nodes.count + 1) * sizeof(struct place);
-
-		c.places = weiri_allocate(allocator, size, _Alignof(struct place));
-		status = c.places != NULL ? make_plan(&c) : weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "no memory for a plan");
-		weiri_release(allocator, c.places, size, _Alignof(struct place));
-	}
+	status = compile(&c);
+	weiri_order_free(&c);
 	weiri_node_map_fini(&c.nodes);
+	free_feeds(&c);
 	if (status == WEIR_OK)
 		*out = c.plan;
 	else
@@ -507,57 +476,8 @@ enum weir_status weiri_plan_compile(weir_graph *graph, const weir_allocator *all
 
 void weiri_plan_free(struct weiri_plan *plan, const weir_allocator *allocator)
 {
-	if (plan != NULL)
-		weiri_release(allocator, plan, plan->bytes, WEIRI_LAYOUT_ALIGNMENT);
-}
-
-/* --- Look up --- */
-
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-	hash = (hash ^ value) * UINT64_C(0x9E3779B97F4A7C15);
-	return hash ^ hash >> 29;
-}
-
-static uint64_t mix_output(uint64_t hash, weir_output output)
-{
-	return mix(hash, (uint64_t)(uintptr_t)output.node + output.index);
-}
-
-uint64_t weiri_signature_hash(const struct weiri_signature *signature)
-{
-	uint64_t hash = mix(mix(signature->feed_count, signature->fetch_count), signature->target_count);
-
-	for (size_t i = 0; i < signature->feed_count; i++)
-		hash = mix_output(hash, signature->feeds[i].output);
-	for (size_t i = 0; i < signature->fetch_count; i++)
-		hash = mix_output(hash, signature->fetches[i]);
-	for (size_t i = 0; i < signature->target_count; i++)
-		hash = mix(hash, (uint64_t)(uintptr_t)signature->targets[i]);
-	return hash;
-}
-
-static bool same_output(weir_output a, weir_output b)
-{
-	return a.node == b.node && a.index == b.index;
-}
-
-bool weiri_plan_matches(const struct weiri_plan *plan, const struct weiri_signature *signature)
-{
-	if (plan->hash != signature->hash || plan->feed_count != signature->feed_count ||
-	    plan->fetch_count != signature->fetch_count || plan->target_count != signature->target_count)
-		return false;
-	for (size_t i = 0; i < plan->feed_count; i++) {
-		if (!same_output(plan->feeds[i], signature->feeds[i].output))
-			return false;
-	}
-	for (size_t i = 0; i < plan->fetch_count; i++) {
-		if (!same_output(plan->fetches[i], signature->fetches[i]))
-			return false;
-	}
-	for (size_t i = 0; i < plan->target_count; i++) {
-		if (plan->targets[i] != signature->targets[i])
-			return false;
-	}
-	return true;
+	if (plan == NULL)
+		return;
+	weiri_release(allocator, weiri_spare_take(&plan->spare), plan->step.size, WEIRI_LAYOUT_ALIGNMENT);
+	weiri_release(allocator, plan, plan->bytes, WEIRI_LAYOUT_ALIGNMENT);
 }

@@ -1,15 +1,29 @@
 /*
- * plan.h - what a step executes: the ancestors of the fetches and targets, with numbers instead of
- * pointers.
+ * plan.h - what a step executes: the ancestors of the fetches and targets, in an order in which
+ * they can run, with numbers instead of pointers.
  *
- * A plan is immutable once compiled. Its session keeps it until the session is destroyed. The
- * values of a step are in numbered slots:
+ * A plan is immutable once compiled, except for its spare memory. The session keeps it until the
+ * session is destroyed; or the one step that uses it does, if the session keeps enough plans.
+ *
+ * Nodes. A unit is a chain of nodes: each but the last has one successor, and each but the first
+ * has one predecessor. The nodes of a unit have consecutive numbers, and run as a loop. Only units
+ * have counts and lists. The units without a predecessor, the roots, come first.
+ *
+ * Values. The values of a frame are in numbered slots:
  *
  *     0 .. feed_count-1 | constant_count constants | the outputs of plan node 0, 1, ...
+ *
+ * The compiler knows for each slot what keeps its value alive, and which use of it is the last one.
+ *
+ * Invariants
+ *   L1  each node is after its predecessors
+ *   L2  no use of a slot comes after one that ends it: it is the only use; or all uses are in one
+ *       unit, and it is the last of them; or the uses count down, and it is the one that reaches 0
  */
 #ifndef WEIRI_PLAN_H
 #define WEIRI_PLAN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <weir/critical_section.h>
@@ -17,6 +31,7 @@
 
 #include "graph/node.h"
 #include "run/published.h"
+#include "run/spare.h"
 
 /* The feeds, fetches and targets of a run: the key of a plan. */
 struct weiri_signature {
@@ -29,17 +44,65 @@ struct weiri_signature {
 	uint64_t hash;
 };
 
+/* What keeps the value of a slot alive; any other value is the number of the hold that does. */
+enum {
+	WEIRI_OWNER_OUTSIDE = UINT32_MAX,  /* the caller or the graph */
+	WEIRI_OWNER_FRAME = UINT32_MAX - 1 /* the frame has a reference to it */
+};
+
+struct weiri_plan_slot {
+	uint32_t owner;
+	bool unused; /* no node uses it and it is not fetched */
+};
+
+/* What a use of a slot ends; any other value is the number of the count that tells. */
+enum {
+	WEIRI_ENDS_NOTHING = UINT32_MAX, /* the value stays, or another input of the same node ends it */
+	WEIRI_ENDS_VALUE = UINT32_MAX - 1
+};
+
+/* An input of a plan node. */
+struct weiri_use {
+	uint32_t slot;
+	uint32_t ends;
+};
+
+/* In addition to the traits of the op. */
+enum {
+	WEIRI_NODE_ENDS_USES = 1 << 16, /* some input is not WEIRI_ENDS_NOTHING */
+	WEIRI_NODE_SPILLS = 1 << 17     /* some output is unused */
+};
+
 struct weiri_plan_node {
 	const weir_node *node;
-	uint64_t wanted;     /* bit i: output i is used */
-	uint32_t pending;    /* incoming edges; 0: ready at the start */
-	uint32_t successors; /* where its successors begin in plan->successors */
-	uint32_t successor_count;
-	uint32_t inputs;                     /* where its input slots begin in plan->input_slots */
+	weiri_run_fn *run; /* of the op */
+	uint64_t wanted;   /* bit i: output i is used */
+	uint64_t taken;    /* bit i: input i ends a value that the frame owns */
+	uint32_t flags;    /* the traits of the op, and WEIRI_NODE_ */
+	uint32_t weight;   /* how long it may run, for the next look at clock and tokens (WEIRI_LOOK_WEIGHT) */
+	uint32_t input_count;
+	uint32_t inputs;                     /* where its inputs begin in plan->uses */
 	uint32_t outputs;                    /* the slot of output 0 */
 	uint32_t holds;                      /* where its handles begin */
-	uint32_t wait;                       /* which of the step's waits it uses, if it waits */
+	uint32_t wait;                       /* which of the frame's waits it uses, if it waits */
 	const weir_critical_section *within; /* which user code of the node must not enter; or NULL */
+};
+
+/* A thread that runs nodes looks at the clock and the tokens after nodes of this weight together. */
+enum { WEIRI_LOOK_WEIGHT = 64 };
+
+enum { WEIRI_NO_COUNT = UINT32_MAX };
+
+struct weiri_unit {
+	uint32_t first, end; /* its nodes */
+	uint32_t successors; /* where its successors, which are units, begin in plan->successors */
+	uint32_t successor_count;
+	uint32_t count; /* the number of the count of its predecessors; WEIRI_NO_COUNT: at most one */
+};
+
+struct weiri_fetch {
+	uint32_t slot;
+	bool last; /* no later fetch is of the same slot */
 };
 
 /* The offsets of the parts of a step's one allocation. */
@@ -48,7 +111,8 @@ struct weiri_step_layout {
 	size_t values;
 	size_t inputs;
 	size_t holds;
-	size_t nodes;
+	size_t counts;
+	size_t units;
 	size_t waits;
 };
 
@@ -56,6 +120,8 @@ struct weiri_plan {
 	struct weiri_published link; /* in a bucket of the session */
 	size_t bytes;
 	uint64_t hash;
+	bool kept;                /* by the session */
+	struct weiri_spare spare; /* the memory of a step that has ended */
 
 	weir_output *feeds; /* feeds, fetches and targets: a copy of the key */
 	weir_output *fetches;
@@ -63,16 +129,15 @@ struct weiri_plan {
 	size_t feed_count, fetch_count, target_count;
 
 	struct weiri_plan_node *nodes;
-	uint32_t node_count;
+	struct weiri_unit *units;
 	uint32_t *successors;
-	uint32_t *input_slots;
-	uint32_t input_count;
-	uint32_t *fetch_slots;
+	struct weiri_use *uses;
+	struct weiri_plan_slot *slots;
+	uint32_t *counts; /* what they begin with: the predecessors of a unit, or the uses of a slot */
+	struct weiri_fetch *fetched;
 	weir_tensor **constants;
-	uint32_t constant_count;
-	uint32_t slot_count;
-	uint32_t hold_count;
-	uint32_t wait_count;
+	uint32_t node_count, unit_count, root_count, use_count, slot_count, count_count, constant_count, hold_count,
+		wait_count;
 	bool has_user_code; /* true: a step of the plan may outlive its run */
 	struct weiri_step_layout step;
 };
@@ -83,20 +148,14 @@ bool weiri_plan_matches(const struct weiri_plan *plan, const struct weiri_signat
 
 /*
  * Checks the signature, finds the ancestors and numbers them. Seals their lists of control edges.
- * Fails with WEIR_INVALID_ARGUMENT as weir_session_run() does, with WEIR_FAILED_PRECONDITION (a
- * critical section was not finished), or with WEIR_RESOURCE_EXHAUSTED.
+ * With `separate`, each node is a unit of its own. Takes time linear in the nodes and edges that it
+ * finds. Fails with WEIR_INVALID_ARGUMENT as weir_session_run() does, with WEIR_FAILED_PRECONDITION
+ * (a critical section was not finished), or with WEIR_RESOURCE_EXHAUSTED.
  */
 enum weir_status weiri_plan_compile(weir_graph *graph, const weir_allocator *allocator,
-                                    const struct weiri_signature *signature, struct weiri_plan **out,
+                                    const struct weiri_signature *signature, bool separate, struct weiri_plan **out,
                                     weir_error *error);
+/* Accepts NULL. No step uses the plan. */
 void weiri_plan_free(struct weiri_plan *plan, const weir_allocator *allocator);
-
-/* Returns true if the step owns a reference to output `index` of the node. */
-static inline bool weiri_output_owned(const weir_node *node, uint32_t index)
-{
-	if (node->op->traits & WEIRI_OP_BORROWS)
-		return false;
-	return (node->op->traits & WEIRI_OP_BORROWS_ALL_BUT_LAST) == 0 || index + 1 == node->output_count;
-}
 
 #endif

@@ -62,25 +62,20 @@ static bool await(struct weiri_step *step)
 	}
 }
 
-static void take_results(const struct weiri_step *step, weir_tensor *results[])
-{
-	for (size_t i = 0; i < step->plan->fetch_count; i++)
-		results[i] = weir_tensor_retain(step->values[step->plan->fetch_slots[i]]);
-}
-
-static enum weir_status run_step(weir_session *session, const struct weiri_plan *plan, const struct weir_feed feeds[],
+static enum weir_status run_step(weir_session *session, struct weiri_plan *plan, const struct weir_feed feeds[],
                                  uint64_t deadline_ns, weir_cancel *cancel, weir_tensor *results[], weir_error *error)
 {
 	struct weiri_step *step;
+	bool here;
 	enum weir_status status = weiri_step_create(session, plan, feeds, deadline_ns, cancel, &step, error);
 
 	if (status != WEIR_OK)
 		return status;
-	weiri_step_begin(step);
-	status = await(step) ? weiri_step_outcome(step, error) : weiri_step_outcome_so_far(step, error);
+	here = weiri_step_begin(step);
+	status = here || await(step) ? weiri_step_outcome(step, error) : weiri_step_outcome_so_far(step, error);
 	if (status == WEIR_OK)
-		take_results(step, results);
-	weiri_step_release(step);
+		weiri_frame_take_results(&step->frame, results);
+	weiri_step_release(step, here ? 2 : 1);
 	return status;
 }
 
@@ -90,7 +85,7 @@ enum weir_status weir_session_run(weir_session *session, const struct weir_feed 
                                   weir_cancel *cancel, weir_error *error)
 {
 	struct weiri_signature signature = {feeds, feed_count, fetches, fetch_count, targets, target_count, 0};
-	const struct weiri_plan *plan;
+	struct weiri_plan *plan;
 	enum weir_status status = check_arguments(session, &signature, results, error);
 
 	if (status != WEIR_OK)

@@ -1,8 +1,9 @@
 /*
  * session.c - sessions, and the plans that they keep.
  *
- * Plans are in hash buckets, and each bucket is a list that only grows. If two threads compile the
- * same plan at the same time, the second push fails, and its thread discards its plan.
+ * Plans are in hash buckets, and each bucket is a list that only grows, up to a bound on all plans
+ * together. If two threads compile the same plan at the same time, the second push fails, and its
+ * thread discards its plan.
  */
 #include "session/session.h"
 
@@ -61,6 +62,7 @@ static enum weir_status create(weir_graph *graph, const struct weir_session_opti
 	session->operation_timeout_ns = options->operation_timeout_ns;
 	session->shuffle_seed = options->shuffle_seed;
 	weiri_serial_init(&session->steps);
+	weiri_serial_init(&session->plan_count);
 	weiri_gate_init(&session->gate);
 	for (size_t i = 0; i < WEIRI_SESSION_BUCKETS; i++)
 		weiri_published_init(&session->plans[i]);
@@ -167,8 +169,8 @@ static struct weiri_plan *find_between(struct weiri_published *from, const struc
 	return NULL;
 }
 
-enum weir_status weiri_session_plan(weir_session *session, struct weiri_signature *signature,
-                                    const struct weiri_plan **out, weir_error *error)
+enum weir_status weiri_session_plan(weir_session *session, struct weiri_signature *signature, struct weiri_plan **out,
+                                    weir_error *error)
 {
 	struct weiri_published_list *bucket;
 	struct weiri_published *looked_at;
@@ -183,9 +185,15 @@ enum weir_status weiri_session_plan(weir_session *session, struct weiri_signatur
 	*out = find_between(looked_at, NULL, signature);
 	if (*out != NULL)
 		return WEIR_OK;
-	status = weiri_plan_compile(session->graph, &session->allocator, signature, &plan, error);
+	/* To shuffle nodes, the nodes of a chain must not run as one. */
+	status =
+		weiri_plan_compile(session->graph, &session->allocator, signature, session->shuffle_seed != 0, &plan, error);
 	if (status != WEIR_OK)
 		return status;
+	*out = plan;
+	plan->kept = weiri_serial_take(&session->plan_count) < WEIRI_SESSION_MOST_PLANS;
+	if (!plan->kept)
+		return WEIR_OK;
 	do {
 		first = weiri_published_first(bucket);
 		other = find_between(first, looked_at, signature);

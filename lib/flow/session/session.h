@@ -12,6 +12,8 @@
 #include "run/published.h"
 
 enum { WEIRI_SESSION_BUCKETS = 64 };
+/* A session keeps so many plans. Those of later signatures are compiled for each run. */
+enum { WEIRI_SESSION_MOST_PLANS = 1024 };
 
 struct weir_session {
 	weir_allocator allocator;
@@ -20,10 +22,11 @@ struct weir_session {
 	bool owns_pool;
 	size_t workers;
 	uint64_t operation_timeout_ns;
-	uint64_t shuffle_seed;     /* 0: ready nodes are not shuffled */
-	struct weiri_serial steps; /* counts steps: each shuffled step has its own seed */
-	weir_cancel *token;        /* fires when the session is closed */
-	struct weiri_gate gate;    /* steps are inside until they are freed */
+	uint64_t shuffle_seed;          /* 0: ready nodes are not shuffled */
+	struct weiri_serial steps;      /* counts steps: each shuffled step has its own seed */
+	weir_cancel *token;             /* fires when the session is closed */
+	struct weiri_gate gate;         /* steps are inside until they are freed */
+	struct weiri_serial plan_count; /* plans that asked to be kept */
 	struct weiri_published_list plans[WEIRI_SESSION_BUCKETS];
 };
 
@@ -32,8 +35,11 @@ struct weir_session {
  * the close.
  */
 enum weir_status weiri_session_refuse(const weir_session *session, const char *call, weir_error *error);
-/* Sets *out to the plan for the signature, which is compiled if the session has none. */
-enum weir_status weiri_session_plan(weir_session *session, struct weiri_signature *signature,
-                                    const struct weiri_plan **out, weir_error *error);
+/*
+ * Sets *out to the plan for the signature, which is compiled if the session has none. If it is not
+ * kept, the caller frees it, or the step does to which the caller passes it on.
+ */
+enum weir_status weiri_session_plan(weir_session *session, struct weiri_signature *signature, struct weiri_plan **out,
+                                    weir_error *error);
 
 #endif

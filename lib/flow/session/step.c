@@ -12,41 +12,25 @@
 #include "graph/layout.h"
 #include "session/session.h"
 
-static void free_values(struct weiri_step *step)
-{
-	const struct weiri_plan *plan = step->plan;
-
-	/*
-	 * A plan without user code holds no references to the feeds: no node outlives the run, so the
-	 * caller's references suffice.
-	 */
-	for (size_t i = 0; plan->has_user_code && i < plan->feed_count; i++)
-		weir_tensor_release(step->values[i]);
-	for (uint32_t n = 0; n < plan->node_count; n++) {
-		const struct weiri_plan_node *p = &plan->nodes[n];
-
-		for (uint32_t i = 0; i < p->node->output_count; i++) {
-			if (weiri_output_owned(p->node, i))
-				weir_tensor_release(step->values[p->outputs + i]);
-		}
-	}
-	weir_read_release_many(step->holds, plan->hold_count);
-}
-
+/* The memory of a step is the spare one of its plan, if the plan has none. */
 static void free_step(struct weiri_step *step)
 {
 	weir_session *session = step->session;
+	struct weiri_plan *plan = step->plan;
 
-	free_values(step);
+	weiri_frame_clear(&step->frame);
 	weir_cancel_release(step->token);
 	weir_cancel_release(step->user_token);
-	weiri_release(&session->allocator, step, step->plan->step.size, WEIRI_LAYOUT_ALIGNMENT);
+	if (!weiri_spare_put(&plan->spare, step))
+		weiri_release(&session->allocator, step, plan->step.size, WEIRI_LAYOUT_ALIGNMENT);
+	if (!plan->kept)
+		weiri_plan_free(plan, &session->allocator);
 	weiri_gate_leave(&session->gate);
 }
 
-void weiri_step_release(struct weiri_step *step)
+void weiri_step_release(struct weiri_step *step, uint32_t count)
 {
-	if (weiri_countdown_arrive(&step->references))
+	if (weiri_countdown_finish(&step->references, count))
 		free_step(step);
 }
 
@@ -69,53 +53,43 @@ static enum weir_status check_feed(weir_output output, const struct weir_feed *f
 	                  weiri_spec_text(expected, text_expected), weiri_spec_text(&got, text_got));
 }
 
-static void init_nodes(struct weiri_step *step)
+/* Returns memory for a step, whose frame is empty; or NULL. */
+static struct weiri_step *find_memory(weir_session *session, struct weiri_plan *plan)
 {
-	const struct weiri_plan *plan = step->plan;
+	struct weiri_step *step = weiri_spare_take(&plan->spare);
 
-	for (uint32_t i = 0; i < plan->node_count; i++) {
-		step->nodes[i].step = step;
-		step->nodes[i].index = i;
-		step->nodes[i].next = WEIRI_NO_NODE;
-		weiri_countdown_init(&step->nodes[i].pending, plan->nodes[i].pending);
-	}
+	if (step != NULL)
+		return step;
+	step = weiri_allocate(&session->allocator, plan->step.size, WEIRI_LAYOUT_ALIGNMENT);
+	if (step == NULL)
+		return NULL;
+	/* Counts, units and waits come last. Each is initialized before it is used. */
+	(void)memset(step, 0, plan->step.counts);
+	weiri_frame_lay_out(&step->frame, step, plan);
+	return step;
 }
 
-static void bind_values(struct weiri_step *step, const struct weir_feed feeds[])
+static struct weiri_step *make_step(weir_session *session, struct weiri_plan *plan)
 {
-	const struct weiri_plan *plan = step->plan;
-
-	for (size_t i = 0; i < plan->feed_count; i++)
-		step->values[i] = plan->has_user_code ? weir_tensor_retain(feeds[i].value) : feeds[i].value;
-	for (uint32_t i = 0; i < plan->constant_count; i++)
-		step->values[plan->feed_count + i] = plan->constants[i];
-}
-
-static struct weiri_step *allocate_step(weir_session *session, const struct weiri_plan *plan)
-{
-	const struct weiri_step_layout *layout = &plan->step;
-	struct weiri_step *step = weiri_allocate(&session->allocator, layout->size, WEIRI_LAYOUT_ALIGNMENT);
+	struct weiri_step *step = find_memory(session, plan);
 
 	if (step == NULL)
 		return NULL;
-	/* The waits come last. Each is initialized when it starts. */
-	(void)memset(step, 0, layout->waits);
 	step->session = session;
 	step->plan = plan;
-	step->values = weiri_layout_at(step, layout->values);
-	step->inputs = weiri_layout_at(step, layout->inputs);
-	step->holds = weiri_layout_at(step, layout->holds);
-	step->nodes = weiri_layout_at(step, layout->nodes);
-	step->waits = weiri_layout_at(step, layout->waits);
 	weiri_countdown_init(&step->references, 2);
-	weiri_countdown_init(&step->remaining, plan->node_count);
 	weiri_signal_init(&step->signal);
-	weiri_latch_init(&step->ended);
+	weiri_latch_init(&step->halted);
 	weiri_latch_init(&step->incomplete);
+	weiri_latch_init(&step->ended);
 	weiri_latch_init(&step->failed);
 	weiri_latch_init(&step->stopped);
 	weiri_latch_init(&step->blamed);
-	init_nodes(step);
+	step->token = NULL;
+	step->user_token = NULL;
+	step->session_hook = NULL;
+	step->user_hook = NULL;
+	step->culprit_waited_ns = 0;
 	return step;
 }
 
@@ -134,7 +108,7 @@ static void on_session_closed(void *context)
 	struct weiri_step *step = context;
 
 	stop_with_cause_of(step, step->session->token);
-	weiri_step_release(step);
+	weiri_step_release(step, 1);
 }
 
 static void on_user_cancel(void *context)
@@ -142,7 +116,7 @@ static void on_user_cancel(void *context)
 	struct weiri_step *step = context;
 
 	stop_with_cause_of(step, step->user_token);
-	weiri_step_release(step);
+	weiri_step_release(step, 1);
 }
 
 static enum weir_status watch(struct weiri_step *step, weir_cancel *token, weir_cancel_fn *fn, weir_cancel_hook **hook)
@@ -154,7 +128,7 @@ static enum weir_status watch(struct weiri_step *step, weir_cancel *token, weir_
 	weiri_step_retain(step);
 	status = weir_cancel_on(token, fn, step, hook);
 	if (status != WEIR_OK)
-		weiri_step_release(step);
+		weiri_step_release(step, 1);
 	return status;
 }
 
@@ -188,10 +162,18 @@ static uint64_t shuffle_of(weir_session *session)
 static void disconnect(struct weiri_step *step, weir_cancel_hook *hook)
 {
 	if (hook != NULL && weir_cancel_off(hook))
-		weiri_step_release(step);
+		weiri_step_release(step, 1);
 }
 
-enum weir_status weiri_step_create(weir_session *session, const struct weiri_plan *plan, const struct weir_feed feeds[],
+/* Ends a run that gets no step. */
+static void leave(weir_session *session, struct weiri_plan *plan)
+{
+	if (!plan->kept)
+		weiri_plan_free(plan, &session->allocator);
+	weiri_gate_leave(&session->gate);
+}
+
+enum weir_status weiri_step_create(weir_session *session, struct weiri_plan *plan, const struct weir_feed feeds[],
                                    uint64_t deadline_ns, weir_cancel *cancel, struct weiri_step **out,
                                    weir_error *error)
 {
@@ -200,12 +182,12 @@ enum weir_status weiri_step_create(weir_session *session, const struct weiri_pla
 
 	for (size_t i = 0; status == WEIR_OK && i < plan->feed_count; i++)
 		status = check_feed(plan->feeds[i], &feeds[i], error);
-	step = status == WEIR_OK ? allocate_step(session, plan) : NULL;
+	step = status == WEIR_OK ? make_step(session, plan) : NULL;
 	if (step == NULL) {
-		weiri_gate_leave(&session->gate);
+		leave(session, plan);
 		return status != WEIR_OK ? status : weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "no memory for a step");
 	}
-	bind_values(step, feeds);
+	weiri_frame_begin(&step->frame, feeds);
 	step->deadline_ns = deadline_ns;
 	step->started_ns = step->deadline_ns != WEIR_NO_DEADLINE ? weir_now_ns() : 0;
 	step->caller_helps = session->workers == 0 || weiri_inside_kernel();
@@ -216,8 +198,7 @@ enum weir_status weiri_step_create(weir_session *session, const struct weiri_pla
 	status = connect_tokens(step);
 	if (status != WEIR_OK) {
 		weiri_step_disconnect(step);
-		weiri_step_release(step);
-		weiri_step_release(step);
+		weiri_step_release(step, 2);
 		return weiri_fail(error, status, "no memory for a step");
 	}
 	*out = step;
@@ -238,6 +219,7 @@ void weiri_step_stop(struct weiri_step *step, const weir_error *cause)
 		return;
 	step->stop = *cause;
 	weiri_latch_set(&step->stopped);
+	weiri_latch_set(&step->halted);
 	if (step->token != NULL)
 		(void)weir_cancel_fire(step->token, cause);
 	if (step->may_be_left)
@@ -260,8 +242,8 @@ static void blame(struct weiri_step *step, uint32_t index)
 	if (!weiri_latch_claim(&step->blamed))
 		return;
 	step->culprit = index;
-	if ((p->node->op->traits & WEIRI_OP_WAITS) != 0 && step->waits[p->wait].since_ns != 0)
-		step->culprit_waited_ns = weir_now_ns() - step->waits[p->wait].since_ns;
+	if ((p->flags & WEIRI_OP_WAITS) != 0 && step->frame.waits[p->wait].since_ns != 0)
+		step->culprit_waited_ns = weir_now_ns() - step->frame.waits[p->wait].since_ns;
 	weiri_latch_set(&step->blamed);
 }
 
@@ -269,6 +251,7 @@ void weiri_step_node_failed(struct weiri_step *step, uint32_t index, enum weir_s
 {
 	const weir_node *node = step->plan->nodes[index].node;
 
+	weiri_latch_set(&step->halted); /* S4 */
 	weiri_latch_set(&step->incomplete);
 	if (weiri_latch_is_set(&step->stopped)) {
 		blame(step, index);
@@ -283,17 +266,14 @@ void weiri_step_node_failed(struct weiri_step *step, uint32_t index, enum weir_s
 		(void)weir_cancel_fire(step->token, &step->failure);
 }
 
-bool weiri_step_stopping(struct weiri_step *step)
+void weiri_step_look(struct weiri_step *step)
 {
-	if (weiri_latch_is_set(&step->incomplete) || weiri_latch_is_set(&step->failed))
-		return true;
 	if (weir_cancel_fired(step->session->token))
 		stop_with_cause_of(step, step->session->token);
 	if (weir_cancel_fired(step->user_token))
 		stop_with_cause_of(step, step->user_token);
 	if (step->deadline_ns != WEIR_NO_DEADLINE && weir_now_ns() >= step->deadline_ns)
 		weiri_step_stop_for_deadline(step);
-	return weiri_latch_is_set(&step->stopped);
 }
 
 /* Writes what was under way when the stop came: the node that waited or ran, or kernels. */
@@ -341,5 +321,6 @@ enum weir_status weiri_step_outcome_so_far(struct weiri_step *step, weir_error *
 
 enum weir_status weiri_step_outcome(struct weiri_step *step, weir_error *error)
 {
+	WEIR_ASSERT1(S4, !weiri_latch_is_set(&step->incomplete) || weiri_latch_is_set(&step->halted));
 	return weiri_latch_is_set(&step->incomplete) ? weiri_step_outcome_so_far(step, error) : WEIR_OK;
 }

@@ -1,9 +1,9 @@
 /*
- * step.h - one run of one plan.
+ * step.h - one run of a plan by a session: what fails, what stops it, and who waits for it.
  *
- * A step is one allocation: this struct, the values, and the state of its nodes and waits. It has
- * several users: its caller, the threads that execute it, and the cancel hooks that may still
- * access it. The last user frees it.
+ * A step is one allocation: this struct with its frame, and the parts of the frame. It has several
+ * users: its caller, the threads that execute it, and the cancel hooks that may still access it. The
+ * last user ends it. Its memory then becomes the spare one of the plan, or is freed.
  *
  * How a step fails. There are two cells. Each is written at most once, by the first thread that
  * claims it, which then fires the step's token:
@@ -11,14 +11,21 @@
  *   stop      the session was closed, the caller's token fired, or the deadline passed
  * If an op fails after `stop` was set, the stop is taken as the reason. The op's node is then
  * recorded as the culprit, which the message names, and `failure` stays unset. A node that fails or
- * is skipped marks the step incomplete before it releases its successors, so no node runs without
- * its inputs. A step whose nodes have all succeeded has succeeded too, however late a stop came.
+ * is skipped marks the step incomplete before its unit ends, so no node runs without its inputs. A
+ * step whose nodes have all succeeded has succeeded too, however late a stop came.
+ *
+ * How a step stops. A node reads one word, `halted`, before it runs. A failure and a stop set it.
+ * The tokens and the clock are read by a thread that runs nodes when it begins, and again after
+ * nodes that together may take a microsecond (WEIRI_LOOK_WEIGHT). Steps that can wait or have user
+ * code connect the tokens to the step, so that a fire stops them at once; and the caller waits with
+ * the deadline.
  *
  * Invariants
  *   S1  `remaining` reaches zero once, after every node ended, failed or was skipped
- *   S2  a node releases its successors after its outputs are stored
+ *   S2  a unit releases its successors after the outputs of its nodes are stored
  *   S3  each hook holds a reference. The hook releases it when it runs; if the hook is removed
  *       before it runs, the thread that removed it does
+ *   S4  `halted` is set before `incomplete`
  */
 #ifndef WEIRI_STEP_H
 #define WEIRI_STEP_H
@@ -28,58 +35,30 @@
 #include <weir/pool.h>
 #include <weir/flow/session.h>
 
-#include "session/plan.h"
+#include "graph/layout.h"
 #include "run/countdown.h"
 #include "run/signal.h"
-
-enum { WEIRI_NO_NODE = UINT32_MAX >> 1 };
-
-struct weiri_step_node {
-	weir_task task;
-	struct weiri_step *step;
-	struct weiri_countdown pending;
-	uint32_t index;
-	uint32_t next; /* the next node in the ready list of the thread that made this one ready */
-};
-
-/* An asynchronous operation of a node: on a queue, or to enter a critical section. */
-struct weiri_wait {
-	weir_task task;
-	struct weiri_step *step;
-	uint32_t index;                 /* of the plan node */
-	struct weiri_countdown parties; /* the start and the completion; the second continues the step */
-	struct weiri_countdown users;   /* of `operation`: finish() and the hook */
-	struct weiri_latch done;
-	weir_pending *operation;
-	weir_cancel_hook *hook;
-	uint64_t since_ns; /* when the operation began to wait; 0: it did not wait */
-	enum weir_status status;
-	weir_error error;
-};
+#include "session/frame.h"
+#include "session/plan.h"
 
 struct weiri_step {
 	weir_session *session;
-	const struct weiri_plan *plan;
+	struct weiri_plan *plan;
 	struct weiri_countdown references;
-	struct weiri_countdown remaining; /* nodes that have not ended */
-	struct weiri_signal signal;       /* raised for the caller: the step ended or was stopped, or the caller can help */
+	struct weiri_signal signal;    /* raised for the caller: the step ended or was stopped, or the caller can help */
+	struct weiri_latch halted;     /* nodes that have not begun must not run */
+	struct weiri_latch incomplete; /* a node failed or was skipped */
 	struct weiri_latch ended;
-	struct weiri_latch incomplete;
+	bool caller_helps;  /* the caller runs tasks of the pool while it waits */
+	bool may_be_left;   /* the caller need not wait for user code after a stop */
 	weir_cancel *token; /* NULL in a plan that neither waits nor has user code */
 	weir_cancel *user_token;
 	weir_cancel_hook *session_hook;
 	weir_cancel_hook *user_hook;
 	uint64_t deadline_ns;
 	uint64_t started_ns; /* 0 without a deadline */
-	uint64_t shuffle;    /* seeds the order of ready nodes; 0: they are not shuffled */
-	bool caller_helps;   /* the caller runs tasks of the pool while it waits */
-	bool may_be_left;    /* the caller need not wait for user code after a stop */
-
-	weir_tensor **values;
-	weir_tensor **inputs;
-	weir_read *holds;
-	struct weiri_step_node *nodes;
-	struct weiri_wait *waits;
+	uint64_t shuffle;    /* seeds the order of ready units; 0: they are not shuffled */
+	struct weiri_frame frame;
 
 	struct weiri_latch failed;
 	struct weiri_latch stopped;
@@ -94,18 +73,19 @@ struct weiri_step {
 
 /*
  * Creates a step with two references: one for the caller, one for the execution. The caller has
- * entered the session's gate for the step. The gate is left when the step is freed; if this call
- * fails, by this call. Fails with WEIR_INVALID_ARGUMENT (a feed does not fit) or
- * WEIR_RESOURCE_EXHAUSTED.
+ * entered the session's gate for the step, and a plan that is not kept passes to the step. The gate
+ * is left when the step is freed; if this call fails, by this call. Fails with
+ * WEIR_INVALID_ARGUMENT (a feed does not fit) or WEIR_RESOURCE_EXHAUSTED.
  */
-enum weir_status weiri_step_create(weir_session *session, const struct weiri_plan *plan, const struct weir_feed feeds[],
+enum weir_status weiri_step_create(weir_session *session, struct weiri_plan *plan, const struct weir_feed feeds[],
                                    uint64_t deadline_ns, weir_cancel *cancel, struct weiri_step **out,
                                    weir_error *error);
 static inline void weiri_step_retain(struct weiri_step *step)
 {
 	weiri_countdown_join(&step->references);
 }
-void weiri_step_release(struct weiri_step *step);
+/* Gives back `count` references. */
+void weiri_step_release(struct weiri_step *step, uint32_t count);
 /* Removes the hooks from the session's and the caller's tokens. */
 void weiri_step_disconnect(struct weiri_step *step);
 
@@ -114,8 +94,8 @@ void weiri_step_node_failed(struct weiri_step *step, uint32_t index, enum weir_s
 /* Stops the step. Only the first cause counts. */
 void weiri_step_stop(struct weiri_step *step, const weir_error *cause);
 void weiri_step_stop_for_deadline(struct weiri_step *step);
-/* Checks the tokens and the deadline. Returns true if nodes must be skipped. */
-bool weiri_step_stopping(struct weiri_step *step);
+/* Reads the tokens and the clock, and stops the step if one of them says so. */
+void weiri_step_look(struct weiri_step *step);
 /* Returns the status of a step that has ended. */
 enum weir_status weiri_step_outcome(struct weiri_step *step, weir_error *error);
 /* Returns the status of a step that the caller leaves before its end. */
@@ -123,12 +103,16 @@ enum weir_status weiri_step_outcome_so_far(struct weiri_step *step, weir_error *
 
 /* --- execute.c --- */
 
-/* Runs the ready nodes, on the caller's thread as far as possible. */
-void weiri_step_begin(struct weiri_step *step);
+/*
+ * Runs the ready nodes, on the caller's thread as far as possible. Returns true if the step has
+ * ended on this thread; then the reference of the execution is the caller's. Returns false if it
+ * ends, or has ended, on another thread or in a completion.
+ */
+bool weiri_step_begin(struct weiri_step *step);
 /* Submits a task of this step to the pool. After this call the step may have been freed. */
 void weiri_step_submit(struct weiri_step *step, weir_task *task);
-/* Continues with the successors of node `index`, which waited and has ended. Called in a task. */
-void weiri_step_resume(struct weiri_step *step, uint32_t index);
+/* Continues after node `index` of the unit, which waited and has ended. Called in a task. */
+void weiri_step_resume(struct weiri_frame *frame, uint32_t unit, uint32_t index);
 
 /* --- wait.c --- */
 
@@ -136,6 +120,6 @@ void weiri_step_resume(struct weiri_step *step, uint32_t index);
  * Starts the operation of node `index`. Returns true if the node has already ended, with success or
  * failure; false if it waits, and then the step may have been freed.
  */
-bool weiri_wait_start(struct weiri_step *step, uint32_t index, const struct weiri_call *call);
+bool weiri_wait_start(struct weiri_frame *frame, uint32_t unit, uint32_t index, const struct weiri_call *call);
 
 #endif

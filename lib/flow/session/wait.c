@@ -27,40 +27,41 @@ static void release_operation(struct weiri_wait *wait, uint32_t users)
 static void on_cancel(void *context)
 {
 	struct weiri_wait *wait = context;
-	struct weiri_step *step = wait->step;
+	struct weiri_step *step = wait->frame->step;
 	weir_error cause;
 
 	(void)weir_cancel_cause(step->token, &cause);
 	weir_pending_cancel(wait->operation, &cause);
 	release_operation(wait, 1);
-	weiri_step_release(step);
+	weiri_step_release(step, 1);
 }
 
 /* Lets the token cancel the operation. The starter has not arrived, so the wait is not over. */
 static void watch(struct weiri_wait *wait)
 {
-	struct weiri_step *step = wait->step;
+	struct weiri_step *step = wait->frame->step;
 
 	wait->since_ns = weir_now_ns();
 	weiri_step_retain(step);
 	if (weir_cancel_on(step->token, on_cancel, wait, &wait->hook) == WEIR_OK)
 		return;
-	weiri_step_release(step);
+	weiri_step_release(step, 1);
 	weiri_pending_cancel(wait->operation, WEIRI_PENDING_FOR_MEMORY);
 }
 
 /* Ends the wait. Both parties have arrived. */
 static void finish(struct weiri_wait *wait)
 {
-	struct weiri_step *step = wait->step;
+	struct weiri_step *step = wait->frame->step;
 	bool hook_never_runs = wait->hook == NULL || weir_cancel_off(wait->hook);
 	bool watched = wait->hook != NULL;
 
 	if (wait->status != WEIR_OK)
 		weiri_step_node_failed(step, wait->index, wait->status, wait->error.message);
+	weiri_frame_node_ended(wait->frame, &wait->frame->plan->nodes[wait->index]);
 	release_operation(wait, hook_never_runs ? 2 : 1);
 	if (watched && hook_never_runs)
-		weiri_step_release(step); /* S3 */
+		weiri_step_release(step, 1); /* S3 */
 }
 
 static void finish_and_resume(weir_task *task)
@@ -68,15 +69,15 @@ static void finish_and_resume(weir_task *task)
 	struct weiri_wait *wait = WEIRI_CONTAINER_OF(task, struct weiri_wait, task);
 
 	finish(wait);
-	weiri_step_resume(wait->step, wait->index);
+	weiri_step_resume(wait->frame, wait->unit, wait->index);
 }
 
 static void on_done(void *context, enum weir_status status, const weir_error *error, weir_tensor *const tuple[],
                     size_t count)
 {
 	struct weiri_wait *wait = context;
-	struct weiri_step *step = wait->step;
-	weir_tensor **outputs = step->values + step->plan->nodes[wait->index].outputs;
+	struct weiri_frame *frame = wait->frame;
+	weir_tensor **outputs = frame->values + frame->plan->nodes[wait->index].outputs;
 
 	wait->status = status;
 	if (status != WEIR_OK && error != NULL)
@@ -85,16 +86,18 @@ static void on_done(void *context, enum weir_status status, const weir_error *er
 		outputs[i] = tuple[i];
 	weiri_latch_set(&wait->done);
 	if (weiri_countdown_arrive(&wait->parties))
-		weiri_step_submit(step, &wait->task);
+		weiri_step_submit(frame->step, &wait->task);
 }
 
-bool weiri_wait_start(struct weiri_step *step, uint32_t index, const struct weiri_call *call)
+bool weiri_wait_start(struct weiri_frame *frame, uint32_t unit, uint32_t index, const struct weiri_call *call)
 {
-	struct weiri_wait *wait = &step->waits[step->plan->nodes[index].wait];
+	const struct weiri_plan_node *p = &frame->plan->nodes[index];
+	struct weiri_wait *wait = &frame->waits[p->wait];
 	enum weir_status status;
 
 	wait->task.run = finish_and_resume;
-	wait->step = step;
+	wait->frame = frame;
+	wait->unit = unit;
 	wait->index = index;
 	wait->operation = NULL;
 	wait->hook = NULL;
@@ -105,7 +108,8 @@ bool weiri_wait_start(struct weiri_step *step, uint32_t index, const struct weir
 	weiri_latch_init(&wait->done);
 	status = call->node->op->start(call, on_done, wait, &wait->operation);
 	if (status != WEIR_OK) {
-		weiri_step_node_failed(step, index, status, call->error->message);
+		weiri_step_node_failed(frame->step, index, status, call->error->message);
+		weiri_frame_node_ended(frame, p);
 		return true;
 	}
 	if (!weiri_latch_is_set(&wait->done))

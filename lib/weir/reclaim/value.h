@@ -7,8 +7,8 @@
  * Invariants
  *   O1  references >= 1 while any thread may use the value
  * Pairs
- *   P1  release -> last release: every use of the value by a thread that released it comes before
- *       its end
+ *   P1  release -> last release, is_sole: every use of the value by a thread that released it comes
+ *       before its end, or before the owner of the only reference changes it
  *
  * This file does not order how the contents first reach another thread. The structure that passes
  * the pointer on (a variable, a queue) orders that. The count cannot overflow: each reference is a
@@ -67,6 +67,16 @@ static inline void weiri_value_retain(struct weiri_value *value)
 
 	WEIR_ASSERT1(O1, before >= 1);
 	(void)before;
+}
+
+/*
+ * Returns true if the caller's reference is the only one. Then no other thread can use the value
+ * until the caller passes it on, and the caller may change the contents.
+ */
+static inline bool weiri_value_is_sole(const struct weiri_value *value)
+{
+	/* [P1 acquire] Pairs with let_go(): every use by a thread that released it comes before. */
+	return weiri_load_acquire(&value->references) == 1;
 }
 
 /* Drops one reference. Returns true if it was the last; the caller then ends the value. */

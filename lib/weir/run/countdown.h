@@ -12,7 +12,7 @@
  * Pairs
  *   P1  arrive -> the last arrive: everything a party wrote before it arrived
  *   P2  set -> is_set: what the claimant wrote between claim and set
- * Progress: every call is wait-free (one atomic instruction).
+ * Progress: every call is wait-free (at most two atomic instructions).
  */
 #ifndef WEIRI_COUNTDOWN_H
 #define WEIRI_COUNTDOWN_H
@@ -59,6 +59,19 @@ static inline bool weiri_countdown_arrive_many(struct weiri_countdown *countdown
 static inline bool weiri_countdown_arrive(struct weiri_countdown *countdown)
 {
 	return weiri_countdown_arrive_many(countdown, 1);
+}
+
+/*
+ * As weiri_countdown_arrive_many(), for a countdown that is not used again once it has reached zero:
+ * the last call writes nothing. A party that has arrived must not join.
+ */
+static inline bool weiri_countdown_finish(struct weiri_countdown *countdown, uint32_t parties)
+{
+	/*
+	 * [P1 acquire] If these parties are the only ones left, no other party can arrive or join. The
+	 * load acquires the writes of the others, through the chain of subtractions.
+	 */
+	return weiri_load_acquire(&countdown->left) == parties || weiri_countdown_arrive_many(countdown, parties);
 }
 
 /*

@@ -91,6 +91,17 @@ static inline bool weiri_tensor_is_dtype(enum weir_dtype dtype)
 }
 
 /*
+ * Returns the data, for writing, if the caller's reference is the only one and the memory is the
+ * tensor's own; otherwise NULL. The caller keeps dtype and shape.
+ */
+static inline void *weiri_tensor_writable(weir_tensor *tensor)
+{
+	return tensor->kind == WEIRI_TENSOR_OWN && tensor->dtype != WEIR_BYTES && weiri_value_is_sole(&tensor->value)
+	           ? tensor->data
+	           : NULL;
+}
+
+/*
  * Checks dtype and shape, and computes the number of elements and of their bytes.
  * Errors: WEIR_INVALID_ARGUMENT if there is no such dtype, the shape is NULL or invalid, or an
  * object cannot have so many bytes.
@@ -103,8 +114,8 @@ WEIRI_SHARED WEIRI_MUST_CHECK enum weir_status weiri_tensor_measure(enum weir_dt
  * behind it are cleared. nbytes counts the elements only. allocator may be NULL. Errors as for
  * weiri_tensor_measure(), and WEIR_RESOURCE_EXHAUSTED.
  */
-enum weir_status weiri_tensor_create(enum weir_dtype dtype, const weir_shape *shape, size_t extra,
-                                     const weir_allocator *allocator, weir_tensor **out);
+WEIRI_SHARED enum weir_status weiri_tensor_create(enum weir_dtype dtype, const weir_shape *shape, size_t extra,
+                                                  const weir_allocator *allocator, weir_tensor **out);
 
 /* The same over foreign memory, or over the memory of an owner; the caller sets `end`. */
 enum weir_status weiri_tensor_create_over(enum weiri_tensor_kind kind, void *data, enum weir_dtype dtype,

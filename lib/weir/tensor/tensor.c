@@ -4,7 +4,7 @@
  *
  * Invariants
  *   T2  an owner is not a view
- *   T3  only the count of references changes once a second thread can see the tensor
+ *   T3  only the count of references changes while a second thread can see the tensor
  *
  * Progress: retain and release are one read-modify-write; the last release runs the allocator and
  * the foreign release.

@@ -1,0 +1,122 @@
+/*
+ * frame.c - the values of a frame: where they come from, and who releases them.
+ */
+#include "session/frame.h"
+
+#include "base/assert.h"
+#include "session/step.h"
+
+void weiri_frame_lay_out(struct weiri_frame *frame, struct weiri_step *step, const struct weiri_plan *plan)
+{
+	const struct weiri_step_layout *layout = &plan->step;
+
+	frame->step = step;
+	frame->plan = plan;
+	frame->values = weiri_layout_at(step, layout->values);
+	frame->inputs = weiri_layout_at(step, layout->inputs);
+	frame->holds = weiri_layout_at(step, layout->holds);
+	frame->counts = weiri_layout_at(step, layout->counts);
+	frame->units = weiri_layout_at(step, layout->units);
+	frame->waits = weiri_layout_at(step, layout->waits);
+	for (uint32_t i = 0; i < plan->constant_count; i++)
+		frame->values[plan->feed_count + i] = plan->constants[i];
+}
+
+static WEIRI_UNSEEN void assert_empty(const struct weiri_frame *frame)
+{
+	for (uint32_t slot = 0; slot < frame->plan->slot_count; slot++)
+		WEIR_ASSERT3(F2, frame->plan->slots[slot].owner == WEIRI_OWNER_OUTSIDE || frame->values[slot] == NULL);
+	for (uint32_t hold = 0; hold < frame->plan->hold_count; hold++)
+		WEIR_ASSERT3(F2, frame->holds[hold].tensor == NULL);
+}
+
+void weiri_frame_begin(struct weiri_frame *frame, const struct weir_feed feeds[])
+{
+	const struct weiri_plan *plan = frame->plan;
+
+	WEIR_ASSERT_WALK(assert_empty(frame));
+	frame->empty = false;
+	weiri_countdown_init(&frame->remaining, plan->unit_count);
+	for (uint32_t i = 0; i < plan->count_count; i++)
+		weiri_countdown_init(&frame->counts[i], plan->counts[i]);
+	/*
+	 * In a plan without user code the caller's references suffice, since no node outlives the run.
+	 */
+	for (uint32_t i = 0; i < plan->feed_count; i++) {
+		if (plan->slots[i].owner == WEIRI_OWNER_OUTSIDE)
+			frame->values[i] = feeds[i].value;
+		else if (!plan->slots[i].unused)
+			frame->values[i] = weir_tensor_retain(feeds[i].value);
+	}
+}
+
+/* F1: releases what the slot holds. */
+static void release_value(struct weiri_frame *frame, uint32_t slot)
+{
+	uint32_t owner = frame->plan->slots[slot].owner;
+
+	if (owner == WEIRI_OWNER_FRAME)
+		weir_tensor_release(frame->values[slot]);
+	else if (owner != WEIRI_OWNER_OUTSIDE)
+		weir_read_release(&frame->holds[owner]);
+	if (owner != WEIRI_OWNER_OUTSIDE)
+		frame->values[slot] = NULL;
+}
+
+void weiri_frame_clear(struct weiri_frame *frame)
+{
+	if (frame->empty)
+		return;
+	for (uint32_t slot = 0; slot < frame->plan->slot_count; slot++)
+		release_value(frame, slot);
+	frame->empty = true;
+}
+
+void weiri_frame_take_results(struct weiri_frame *frame, weir_tensor *results[])
+{
+	const struct weiri_plan *plan = frame->plan;
+
+	for (size_t i = 0; i < plan->fetch_count; i++) {
+		const struct weiri_fetch *fetch = &plan->fetched[i];
+		bool moves = fetch->last && plan->slots[fetch->slot].owner == WEIRI_OWNER_FRAME;
+
+		results[i] = moves ? frame->values[fetch->slot] : weir_tensor_retain(frame->values[fetch->slot]);
+		if (moves)
+			frame->values[fetch->slot] = NULL;
+		else if (fetch->last)
+			release_value(frame, fetch->slot);
+	}
+	frame->empty = true;
+	WEIR_ASSERT_WALK(assert_empty(frame));
+}
+
+/* `input` is where the node found the value; NULL there if the node passed the reference on. */
+static void end_use(struct weiri_frame *frame, const struct weiri_use *use, weir_tensor *input)
+{
+	bool taken = use->ends == WEIRI_ENDS_VALUE && frame->plan->slots[use->slot].owner == WEIRI_OWNER_FRAME;
+
+	if (use->ends == WEIRI_ENDS_NOTHING)
+		return;
+	if (taken) {
+		frame->values[use->slot] = NULL;
+		weir_tensor_release(input);
+	} else if (use->ends == WEIRI_ENDS_VALUE || weiri_countdown_finish(&frame->counts[use->ends], 1)) {
+		release_value(frame, use->slot);
+	}
+}
+
+void weiri_frame_node_ended(struct weiri_frame *frame, const struct weiri_plan_node *p)
+{
+	const struct weiri_plan *plan = frame->plan;
+
+	if ((p->flags & WEIRI_NODE_ENDS_USES) != 0) {
+		for (uint32_t i = 0; i < p->input_count; i++)
+			end_use(frame, &plan->uses[p->inputs + i], frame->inputs[p->inputs + i]);
+	}
+	if ((p->flags & WEIRI_NODE_SPILLS) != 0) {
+		for (uint32_t i = 0; i < p->node->output_count; i++) {
+			if (plan->slots[p->outputs + i].unused)
+				release_value(frame, p->outputs + i);
+		}
+	}
+}

@@ -1,0 +1,90 @@
+/*
+ * frame.h - one activation of a plan: the values, and the state of its units and waits.
+ *
+ * A frame is memory that is used again. The first part of a plan's step is the step itself, the
+ * rest belongs to its frame.
+ *
+ * A value goes with its last use. A slot whose value the frame owns holds a reference, or a handle
+ * on a version, from the end of the node that makes the value until its last use has ended. If that
+ * use is known beforehand, the node takes the value: it may pass the reference on, or write over
+ * the elements, if nobody else has a reference. So a chain of elementwise ops needs one buffer.
+ * Otherwise a count tells which node was the last, and the thread of that node releases the value.
+ *
+ * A step that is stopped skips nodes, and so skips uses. What is left is released at its end.
+ *
+ * Invariants
+ *   F1  a value that the frame owns is released, or passed on, once: by the thread that ends its
+ *       last use, by the caller that takes the results, or when the frame is emptied. Each of them
+ *       clears the slot
+ *   F2  a frame that is not in use is empty: no slot that it owns has a value, and no handle is held
+ *   F3  a node reads the slots of its inputs before its own uses end, and these come before the end
+ *       of the value (L2 of plan.h). The count that tells the last use carries the reads of the
+ *       others (P1 of run/countdown.h)
+ */
+#ifndef WEIRI_FRAME_H
+#define WEIRI_FRAME_H
+
+#include <weir/cancel.h>
+#include <weir/pool.h>
+#include <weir/var.h>
+
+#include "run/countdown.h"
+#include "session/plan.h"
+
+struct weiri_step;
+struct weiri_frame;
+
+enum { WEIRI_NO_UNIT = UINT32_MAX };
+
+/* Of a unit that is ready or waits. Not initialized before. */
+struct weiri_frame_unit {
+	weir_task task;
+	struct weiri_frame *frame;
+	uint32_t at;   /* the node with which the task begins */
+	uint32_t next; /* in the ready list of the thread that made the unit ready */
+};
+
+/* An asynchronous operation of a node: on a queue, or to enter a critical section. */
+struct weiri_wait {
+	weir_task task;
+	struct weiri_frame *frame;
+	uint32_t unit;
+	uint32_t index;                 /* of the plan node */
+	struct weiri_countdown parties; /* the start and the completion; the second continues the step */
+	struct weiri_countdown users;   /* of `operation`: finish() and the hook */
+	struct weiri_latch done;
+	weir_pending *operation;
+	weir_cancel_hook *hook;
+	uint64_t since_ns; /* when the operation began to wait; 0: it did not wait */
+	enum weir_status status;
+	weir_error error;
+};
+
+struct weiri_frame {
+	struct weiri_step *step;
+	const struct weiri_plan *plan;
+	struct weiri_countdown remaining; /* units that have not ended */
+	bool empty;                       /* the owner only: the results were taken, so F2 holds */
+	weir_tensor **values;
+	weir_tensor **inputs;
+	weir_read *holds;
+	struct weiri_countdown *counts;
+	struct weiri_frame_unit *units;
+	struct weiri_wait *waits;
+};
+
+/* Lays the frame of a new step out in the step's memory, which is zeroed up to the counts. */
+void weiri_frame_lay_out(struct weiri_frame *frame, struct weiri_step *step, const struct weiri_plan *plan);
+/* Prepares an empty frame for a run. The feeds fit their outputs. */
+void weiri_frame_begin(struct weiri_frame *frame, const struct weir_feed feeds[]);
+/* Makes F2 true. No thread runs nodes of the frame any more. */
+void weiri_frame_clear(struct weiri_frame *frame);
+/* Moves the fetched values to results[]. Each node has succeeded. */
+void weiri_frame_take_results(struct weiri_frame *frame, weir_tensor *results[]);
+/*
+ * Ends the uses of the inputs of a node that has run, whether or not it succeeded, and releases the
+ * outputs that no node uses.
+ */
+void weiri_frame_node_ended(struct weiri_frame *frame, const struct weiri_plan_node *p);
+
+#endif
