@@ -110,6 +110,45 @@ Test(frame, an_operand_of_another_shape_is_not_written_over)
 	kit_end(session, graph);
 }
 
+/* The result's shape is known when the graph is built, but not that of each operand. */
+Test(frame, an_operand_whose_shape_is_open_is_checked_when_it_runs)
+{
+	weir_graph *graph = kit_graph();
+	weir_session *session = kit_session(graph, 0);
+	weir_output open = kit_placeholder(graph, "open", WEIR_F32, kit_shape(1, -1)), out;
+	weir_output two = kit_constant(graph, kit_tensor(WEIR_F32, kit_shape(1, 2), (const float[]){1, 2}));
+	struct weir_feed feed = {open, kit_tensor(WEIR_F32, kit_shape(1, 3), (const float[]){1, 2, 3})};
+	weir_tensor *result = NULL;
+	weir_error error;
+
+	out = add(graph, open, two);
+	cr_expect_eq(weir_session_run(session, &feed, 1, &out, 1, &result, NULL, 0, WEIR_NO_DEADLINE, NULL, &error),
+	             WEIR_INVALID_ARGUMENT);
+	cr_expect_not_null(strstr(error.message, "got f32 [3] and f32 [2]"), "%s", error.message);
+	cr_expect_null(result);
+	weir_tensor_release(feed.value);
+	kit_end(session, graph);
+}
+
+Test(frame, a_value_that_is_fetched_twice_has_two_references)
+{
+	weir_graph *graph = kit_graph();
+	weir_session *session = kit_session(graph, 0);
+	weir_output two = add(graph, kit_constant(graph, ones()), kit_constant(graph, ones()));
+	weir_output fetches[] = {two, square(graph, two), two};
+	weir_tensor *results[3];
+
+	cr_assert_eq(weir_session_run(session, NULL, 0, fetches, 3, results, NULL, 0, WEIR_NO_DEADLINE, NULL, NULL),
+	             WEIR_OK);
+	cr_expect_eq(results[0], results[2]);
+	weir_tensor_release(results[0]);
+	expect_all(results[2], 2, "the second reference");
+	expect_all(results[1], 4, "the square");
+	weir_tensor_release(results[1]);
+	weir_tensor_release(results[2]);
+	kit_end(session, graph);
+}
+
 /* What a value of 1 that others hold is worth after square(v + v) was computed from it. */
 static void expect_untouched(weir_graph *graph, weir_output v, const struct weir_feed *feed, const char *what)
 {

@@ -228,6 +228,8 @@ Test(graph, a_node_that_has_run_takes_no_more_control_edges)
 	cr_expect_eq(weir_graph_add_control(graph, a, b, &error), WEIR_FAILED_PRECONDITION);
 	cr_expect_not_null(strstr(error.message, "\"b\""), "%s", error.message);
 	cr_expect_eq(weir_graph_add_control(graph, b, a, &error), WEIR_OK);
+	cr_assert_eq(kit_run_target(session, a, &error), WEIR_OK);
+	cr_expect_eq(weir_graph_add_control(graph, b, a, &error), WEIR_OK, "it is there already");
 	kit_end(session, graph);
 }
 

@@ -615,6 +615,24 @@ Test(op_section, a_kernel_inside_is_refused_to_wait_for_itself)
 	end_section(section);
 }
 
+Test(op_section, a_node_that_gets_more_edges_stays_in_its_section)
+{
+	weir_critical_section *section = a_section("cs");
+	weir_graph *graph = kit_graph();
+	weir_node *body[2], *outside;
+	weir_error error;
+
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(weir_op_no_op(graph, NULL, &body[i], NULL), WEIR_OK);
+	cr_assert_eq(weir_op_no_op(graph, NULL, &outside, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_critical_section(graph, "whole", section, 0, body, 2, NULL, 0, NULL, NULL, &error), WEIR_OK);
+	cr_expect_eq(weir_graph_add_control(graph, body[0], body[1], &error), WEIR_OK, "%s", error.message);
+	expect_refused(&error, weir_graph_add_control(graph, outside, body[1], &error), WEIR_INVALID_ARGUMENT,
+	               "critical section \"cs\"");
+	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
+	end_section(section);
+}
+
 /*
  * Otherwise a section could wait for another one while one of its executions is inside, or contain
  * nodes for which its exit does not wait.

@@ -242,3 +242,26 @@ Test(session_order, steps_of_several_threads_and_workers_run_each_node_once)
 		weir_var_destroy(var, NULL);
 	}
 }
+
+/* The nodes of a chain run as a loop, but not in a session that shuffles: 1, 2 and 3, 4 may mix. */
+Test(session_order, a_shuffle_mixes_two_chains)
+{
+	bool mixed = false, apart = false;
+
+	for (uint64_t seed = 1; seed <= 100; seed++) {
+		struct bench bench;
+		weir_session *session;
+		int order;
+
+		open_bench(&bench);
+		for (int i = 0; i < NODES; i += 2)
+			cr_assert_eq(weir_graph_add_control(bench.graph, bench.nodes[i], bench.nodes[i + 1], NULL), WEIR_OK);
+		session = a_session(bench.graph, seed, 0);
+		order = order_of_step(&bench, session);
+		apart |= order == 1234 || order == 3412;
+		mixed |= order == 1324 || order == 1342 || order == 3124 || order == 3142;
+		kit_end(session, bench.graph);
+	}
+	cr_expect(mixed, "no order mixes the chains");
+	cr_expect(apart, "each order mixes the chains");
+}

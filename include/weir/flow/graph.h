@@ -91,14 +91,15 @@ WEIR_API size_t weir_graph_node_count(const weir_graph *graph);
  * Adds a control edge: in every run that includes `after`, `before` runs too, and `after` starts
  * only when `before` has succeeded. If `after` is the node of a critical section
  * (weir_op_critical_section()), the section is entered only then. An edge that is added again has
- * no effect on runs, and takes the memory of an edge. The call takes constant time. Once some edge
+ * no effect on runs, and takes the memory of an edge. The call takes constant time, or
+ * time linear in the number of edges into `after` once that has been part of a run. Once some edge
  * of the graph leads to an older node, it takes time linear in the number of nodes that `before`
  * depends on.
  *
  * Errors: WEIR_INVALID_ARGUMENT if an argument is NULL, the nodes are of another graph, there would
  * be a cycle (the message names its nodes), or `after` is in the body of a critical section that
  * `before` is not part of: make the section's node run after `before`. WEIR_FAILED_PRECONDITION if
- * `after` has already been part of a run. WEIR_RESOURCE_EXHAUSTED.
+ * `after` has already been part of a run, without this edge. WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_graph_add_control(weir_graph *graph, weir_node *before,

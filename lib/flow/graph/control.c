@@ -124,6 +124,15 @@ static weir_node *end_of_edge(const weir_node *before, weir_node *after)
 	return entrance;
 }
 
+static bool has_edge(const weir_node *before, const weir_node *after)
+{
+	struct weiri_published *link = weiri_published_first(&after->controls);
+
+	while (link != NULL && weiri_control_of(link)->before != before)
+		link = link->next;
+	return link != NULL;
+}
+
 enum weir_status weir_graph_add_control(weir_graph *graph, weir_node *before, weir_node *after, weir_error *error)
 {
 	enum weir_status status;
@@ -139,6 +148,11 @@ enum weir_status weir_graph_add_control(weir_graph *graph, weir_node *before, we
 		status = check_cycle(graph, before, after, error);
 	if (status != WEIR_OK)
 		return status;
-	/* The plan ignores an edge that occurs twice (session/plan_order.c). */
+	/*
+	 * The plan ignores an edge that occurs twice (session/plan_order.c). Only an edge that would come
+	 * too late is worth a search.
+	 */
+	if (weiri_published_sealed(&after->controls) && has_edge(before, after))
+		return WEIR_OK;
 	return weiri_control_push(graph, before, after, error);
 }
