@@ -11,6 +11,7 @@ static const struct stress_scenario scenarios[] = {
 	{"mpsc_ltq16", "the same for rings of one consumer", scenario_mpsc_ltq16},
 	{"mpsc_ltq64", "the same with slots of one word", scenario_mpsc_ltq64},
 	{"spsc", "rings of one producer and one consumer lose, duplicate and reorder nothing", scenario_spsc},
+	{"shm_killed", "processes killed anywhere tear, repeat and block nothing", scenario_shm_killed},
 	{"named_store", "a name has one object at a time, which lives as long as a reference", scenario_named_store},
 	{"named_store_stopped", "a thread stalled anywhere in a store blocks no other", scenario_named_store_stopped},
 	{"variable_read", "handles stay valid; versions never go back", scenario_variable_read},

@@ -64,6 +64,7 @@ void scenario_history_commit(void);
 void scenario_history_txn(void);
 
 void scenario_spsc(void);
+void scenario_shm_killed(void);
 void scenario_tensor_queue(void);
 void scenario_keyed_join(void);
 void scenario_keyed_join_stopped(void);

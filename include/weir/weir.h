@@ -27,6 +27,8 @@
 #include <weir/ring_list.h>
 #include <weir/scatter.h>
 #include <weir/select.h>
+#include <weir/shm_latest.h>
+#include <weir/shm_ring.h>
 #include <weir/spsc.h>
 #include <weir/stall.h>
 #include <weir/status.h>

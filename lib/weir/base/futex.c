@@ -14,7 +14,7 @@
 
 #include "base/probe.h"
 
-bool weiri_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns)
+static bool wait_by(int operation, _Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns)
 {
 	struct timespec until = {(time_t)(deadline_ns / 1000000000u), (long)(deadline_ns % 1000000000u)};
 	int saved_errno = errno;
@@ -22,18 +22,38 @@ bool weiri_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadl
 	long result;
 
 	WEIRI_PROBE1(futex_wait, word);
-	result = syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, expected,
-	                 deadline_ns == WEIR_NO_DEADLINE ? NULL : &until, NULL, FUTEX_BITSET_MATCH_ANY);
+	result = syscall(SYS_futex, word, operation, expected, deadline_ns == WEIR_NO_DEADLINE ? NULL : &until, NULL,
+	                 FUTEX_BITSET_MATCH_ANY);
 	timed_out = result != 0 && errno == ETIMEDOUT;
 	errno = saved_errno;
 	return !timed_out;
 }
 
-void weiri_futex_wake(_Atomic(uint32_t) *word, int count)
+static void wake_by(int operation, _Atomic(uint32_t) *word, int count)
 {
 	int saved_errno = errno;
 
 	WEIRI_PROBE2(futex_wake, word, count);
-	(void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
+	(void)syscall(SYS_futex, word, operation, count, NULL, NULL, 0);
 	errno = saved_errno;
+}
+
+bool weiri_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns)
+{
+	return wait_by(FUTEX_WAIT_BITSET_PRIVATE, word, expected, deadline_ns);
+}
+
+void weiri_futex_wake(_Atomic(uint32_t) *word, int count)
+{
+	wake_by(FUTEX_WAKE_PRIVATE, word, count);
+}
+
+bool weiri_futex_wait_shared(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns)
+{
+	return wait_by(FUTEX_WAIT_BITSET, word, expected, deadline_ns);
+}
+
+void weiri_futex_wake_shared(_Atomic(uint32_t) *word, int count)
+{
+	wake_by(FUTEX_WAKE, word, count);
 }

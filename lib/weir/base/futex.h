@@ -1,5 +1,6 @@
 /*
- * futex.h - the two futex(2) calls with which Weir sleeps and wakes.
+ * futex.h - the futex(2) calls with which Weir sleeps and wakes: within a process, and between
+ * processes.
  */
 #ifndef WEIRI_FUTEX_H
 #define WEIRI_FUTEX_H
@@ -21,5 +22,9 @@ bool weiri_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadl
  * freed.
  */
 void weiri_futex_wake(_Atomic(uint32_t) *word, int count);
+
+/* The same for a word in memory that several processes share; all of them must use these two. */
+bool weiri_futex_wait_shared(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns);
+void weiri_futex_wake_shared(_Atomic(uint32_t) *word, int count);
 
 #endif

@@ -70,6 +70,15 @@ ssize_t weiri_write(int file, const void *bytes, size_t count)
 	return result;
 }
 
+ssize_t weiri_pwrite(int file, const void *bytes, size_t count, off_t offset)
+{
+	int before = off();
+	ssize_t result = pwrite(file, bytes, count, offset);
+
+	restore(before);
+	return result;
+}
+
 int weiri_fsync(int file)
 {
 	int before = off(), result = fsync(file);
@@ -105,6 +114,22 @@ int weiri_unlink(const char *path)
 int weiri_file_mode(int file)
 {
 	int before = off(), result = fcntl(file, F_GETFL);
+
+	restore(before);
+	return result;
+}
+
+int weiri_file_seals(int file)
+{
+	int before = off(), result = fcntl(file, F_GET_SEALS);
+
+	restore(before);
+	return result;
+}
+
+int weiri_file_forbid_shrinking(int file)
+{
+	int before = off(), result = fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK);
 
 	restore(before);
 	return result;

@@ -27,12 +27,16 @@ WEIRI_SHARED int weiri_close(int file);
 ssize_t weiri_read(int file, void *bytes, size_t count);
 WEIRI_SHARED ssize_t weiri_pread(int file, void *bytes, size_t count, off_t offset);
 WEIRI_SHARED ssize_t weiri_write(int file, const void *bytes, size_t count);
+ssize_t weiri_pwrite(int file, const void *bytes, size_t count, off_t offset);
 WEIRI_SHARED int weiri_fsync(int file);
 WEIRI_SHARED int weiri_fstat(int file, struct stat *about);
 WEIRI_SHARED int weiri_rename(const char *from, const char *to);
 WEIRI_SHARED int weiri_unlink(const char *path);
 /* Like fcntl(file, F_GETFL). */
 int weiri_file_mode(int file);
+/* Like fcntl(file, F_GET_SEALS), and fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK). */
+int weiri_file_seals(int file);
+int weiri_file_forbid_shrinking(int file);
 /* Like poll(2) for POLLOUT on one file. */
 int weiri_poll_out(int file, int milliseconds);
 

@@ -312,7 +312,8 @@ static WEIRI_ALWAYS_INLINE size_t walk_dequeue(weir_ring *ring, const struct slo
 			if (WEIRI_LIKELY(format->drain(ring, index, &seen, &values[done])))
 				done++;
 			ticket = next_of(shape, ticket); /* drained, by this thread or another */
-		} else if (seen.state == free_in(shape, ticket)) {
+		} else if (seen.state <= free_in(shape, ticket)) {
+			/* Less only in damaged memory (shm/frames.c). */
 			if (end_of_ring(ring, format, ticket, &seen, at_end, status))
 				break;
 			*status = WEIR_OK;

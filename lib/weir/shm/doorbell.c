@@ -1,0 +1,146 @@
+/*
+ * doorbell.c - see doorbell.h.
+ */
+#include "shm/doorbell.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <weir/time.h>
+
+#include "base/error.h"
+#include "base/futex.h"
+#include "sync/cancel.h"
+
+enum { SPINS = 200 };
+
+/* As in eventfd.c, by syscall(2), which is not a cancellation point. */
+static void write_eventfd(int file)
+{
+	const uint64_t one = 1;
+	int saved_errno = errno;
+	long written = syscall(SYS_write, file, &one, sizeof(one));
+
+	(void)written; /* fails if the count is at its limit: then the poller sees it readable */
+	errno = saved_errno;
+}
+
+void weiri_bell_ring_slowly(struct weiri_bell *bell, uint32_t seen)
+{
+	/* [relaxed] a number of the caller's, set before. */
+	int eventfd = weiri_load_relaxed(&bell->eventfd);
+	/* A process without an eventfd leaves the poller's bit to one that has it. */
+	uint32_t served = WEIRI_BELL_SLEEPERS | (eventfd >= 0 ? WEIRI_BELL_POLLER : 0u);
+
+	do {
+		if ((seen & served) == 0)
+			return;
+		/* [seq_cst B1] in the order of the object: a bit that is set later belongs to a later look. */
+	} while (!weiri_cas_seq_cst(bell->word, &seen, (seen & ~served) + WEIRI_BELL_RING));
+	if ((seen & WEIRI_BELL_SLEEPERS) != 0)
+		weiri_futex_wake_shared(bell->word, INT_MAX);
+	if ((seen & served & WEIRI_BELL_POLLER) != 0)
+		write_eventfd(eventfd);
+}
+
+void weiri_bell_ring_always(struct weiri_bell *bell)
+{
+	/*
+	 * [acq_rel] a waiter that asks later reads this, and sees the change; one that asked before finds
+	 * another word, and does not sleep.
+	 */
+	uint32_t seen = weiri_fetch_add_acq_rel(bell->word, (uint32_t)WEIRI_BELL_RING);
+
+	weiri_futex_wake_shared(bell->word, INT_MAX);
+	weiri_bell_ring_slowly(bell, seen + WEIRI_BELL_RING);
+}
+
+/* A hook: the token fired, so the sleepers look at it. The last access to the bell is the count. */
+static void wake_for_token(void *context)
+{
+	struct weiri_bell *bell = context;
+
+	/* [release] the sleeper reads the word in its next round. */
+	(void)weiri_fetch_add_release(bell->word, (uint32_t)WEIRI_BELL_RING);
+	weiri_futex_wake_shared(bell->word, INT_MAX);
+	(void)weiri_fetch_sub_release(&bell->tokens, 1u); /* [release] pairs with the load in destroy */
+}
+
+static enum weir_status spin(const struct weiri_bell_wait *wait)
+{
+	enum weir_status status = wait->attempt(wait->context);
+
+	for (int i = 0; i < SPINS && status == WEIR_WOULD_BLOCK && wait->deadline_ns != 0; i++) {
+		weiri_pause();
+		status = wait->attempt(wait->context);
+	}
+	return status;
+}
+
+/* Asks, looks once more, and sleeps. Returns what the last attempt returned. */
+static enum weir_status sleep_once(struct weiri_bell *bell, const struct weiri_bell_wait *wait)
+{
+	uint64_t look_ns = weir_deadline_in(WEIRI_BELL_LOOK_NS), deadline_ns = wait->deadline_ns;
+	uint32_t word = weiri_bell_ask(bell, WEIRI_BELL_SLEEPERS);
+	enum weir_status status = wait->attempt(wait->context);
+
+	if (status != WEIR_WOULD_BLOCK)
+		return status;
+	(void)weiri_futex_wait_shared(bell->word, word, deadline_ns < look_ns ? deadline_ns : look_ns);
+	return wait->attempt(wait->context);
+}
+
+static enum weir_status late(const struct weiri_bell_wait *wait, weir_error *error)
+{
+	return weiri_fail(error, WEIR_DEADLINE_EXCEEDED, "%s: the deadline passed", wait->what);
+}
+
+static enum weir_status sleep_until(struct weiri_bell *bell, const struct weiri_bell_wait *wait, weir_error *error)
+{
+	for (;;) {
+		enum weir_status status;
+
+		if (weir_cancel_fired(wait->cancel)) {
+			weiri_cancel_help(wait->cancel); /* the thread that fired it may have stalled */
+			return weir_cancel_cause(wait->cancel, error);
+		}
+		status = sleep_once(bell, wait);
+		if (status != WEIR_WOULD_BLOCK)
+			return wait->explain(status, error);
+		if (wait->deadline_ns != WEIR_NO_DEADLINE && weir_now_ns() >= wait->deadline_ns)
+			return late(wait, error);
+	}
+}
+
+static enum weir_status sleep_with_token(struct weiri_bell *bell, const struct weiri_bell_wait *wait, weir_error *error)
+{
+	weir_cancel_hook *hook = NULL;
+	enum weir_status status;
+
+	/* [relaxed] read by a destroy, which the caller orders behind this call. */
+	(void)weiri_fetch_add_relaxed(&bell->tokens, 1u);
+	status = weiri_cancel_on_wait(wait->cancel, wake_for_token, bell, &hook);
+	if (status != WEIR_OK) {
+		(void)weiri_fetch_sub_release(&bell->tokens, 1u); /* [release] as in wake_for_token() */
+		return weiri_fail(error, status, "%s: no memory to wait with a token", wait->what);
+	}
+	status = sleep_until(bell, wait, error);
+	if (weir_cancel_off(hook))
+		(void)weiri_fetch_sub_release(&bell->tokens, 1u); /* [release] the hook never runs */
+	return status;
+}
+
+enum weir_status weiri_bell_wait(struct weiri_bell *bell, const struct weiri_bell_wait *wait, weir_error *error)
+{
+	enum weir_status status;
+
+	if (weir_cancel_fired(wait->cancel))
+		return weir_cancel_cause(wait->cancel, error);
+	status = spin(wait);
+	if (status != WEIR_WOULD_BLOCK)
+		return wait->explain(status, error);
+	if (wait->deadline_ns == 0)
+		return late(wait, error);
+	return wait->cancel == NULL ? sleep_until(bell, wait, error) : sleep_with_token(bell, wait, error);
+}

@@ -1,0 +1,82 @@
+/*
+ * doorbell.h - waiting in shared memory for a change that another process makes.
+ *
+ * A bell is one word of 32 bits: how often it was rung, a bit for threads that sleep, and a bit for
+ * a poller that asked for its eventfd to be written. A thread that waits sets its bit, looks at what
+ * it waits for once more, and sleeps on the word (a shared futex). A thread that changes what others
+ * wait for looks at the bits after the change. If one is set it clears both, counts one ring, and
+ * wakes all sleepers.
+ *
+ * Pair B1, Dekker's pattern: ask (seq_cst), then look at the object | change the object, then look
+ *   at the bell (seq_cst). The object's looks and changes are seq_cst, too. So the waiter sees the
+ *   change, or the changer sees the bit.
+ * No wake-up is lost between the look and the sleep: the word counts rings, and Linux compares it
+ *   again before the thread sleeps. A ring by a process that dies between the word and the system
+ *   call is lost. So a sleep lasts at most WEIRI_BELL_LOOK_NS, after which the thread looks again.
+ * Progress: ringing is lock-free, and one load if no bit is set.
+ */
+#ifndef WEIRI_SHM_DOORBELL_H
+#define WEIRI_SHM_DOORBELL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <weir/cancel.h>
+#include <weir/status.h>
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+
+enum { WEIRI_BELL_SLEEPERS = 1, WEIRI_BELL_POLLER = 2, WEIRI_BELL_RING = 4 };
+enum { WEIRI_BELL_LOOK_NS = 100000000 };
+
+/* A process's own view of a bell. */
+struct weiri_bell {
+	_Atomic(uint32_t) *word;  /* in shared memory */
+	_Atomic(int) eventfd;     /* the caller's, written by this process's rings; -1: none */
+	_Atomic(uint32_t) tokens; /* hooks that may still use this bell */
+};
+
+WEIRI_COLD void weiri_bell_ring_slowly(struct weiri_bell *bell, uint32_t seen);
+
+/* The caller has changed the object by a seq_cst access. */
+static WEIRI_ALWAYS_INLINE void weiri_bell_ring(struct weiri_bell *bell)
+{
+	/* [seq_cst B1] after the change of the object; pairs with weiri_bell_ask(). */
+	uint32_t seen = weiri_load_seq_cst(bell->word);
+
+	if (WEIRI_UNLIKELY((seen & (WEIRI_BELL_SLEEPERS | WEIRI_BELL_POLLER)) != 0))
+		weiri_bell_ring_slowly(bell, seen);
+}
+
+/* Sets a bit and returns the word with it. The caller looks at the object afterwards. */
+static inline uint32_t weiri_bell_ask(struct weiri_bell *bell, uint32_t bit)
+{
+	/* [seq_cst B1] before the look at the object; pairs with weiri_bell_ring(). */
+	return weiri_fetch_or_seq_cst(bell->word, bit) | bit;
+}
+
+/* Rings whether asked or not: after a change of the object that is not seq_cst, such as a close. */
+void weiri_bell_ring_always(struct weiri_bell *bell);
+
+/* Returns WEIR_WOULD_BLOCK if the caller must wait; otherwise what the call returns. */
+typedef enum weir_status weiri_bell_attempt(void *context);
+/* Writes the message of a status that the attempt returned, and returns the status. */
+typedef enum weir_status weiri_bell_explain(enum weir_status status, weir_error *error);
+
+/* What waits, and how. */
+struct weiri_bell_wait {
+	const char *what; /* names the object in messages */
+	weiri_bell_attempt *attempt;
+	weiri_bell_explain *explain;
+	void *context;
+	uint64_t deadline_ns;
+	weir_cancel *cancel; /* may be NULL */
+};
+
+/*
+ * Attempts until the attempt returns anything else than WEIR_WOULD_BLOCK, the deadline has passed
+ * (0: after one attempt), or the token has fired.
+ */
+enum weir_status weiri_bell_wait(struct weiri_bell *bell, const struct weiri_bell_wait *wait, weir_error *error);
+
+#endif

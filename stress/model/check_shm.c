@@ -1,0 +1,399 @@
+/*
+ * check_shm.c - shared memory beside processes that die: a thread stands for a process, and ends
+ * before a given step of its call, as by kill -9.
+ *
+ * A scope gives each thread a row of calls, a letter each; LETTERS says what each letter does. A
+ * scope with deaths is explored once for each step at which the first thread can die.
+ *
+ * Required of every execution:
+ * - Each item that is taken is whole, and no item is taken twice. Items are plain data, so a frame
+ *   that two hands have shows as a race.
+ * - At the end, after a recovery, each frame is named by one slot or kept by one hand, and the
+ *   tokens of hands are theirs.
+ * - A reader of the newest value finds it whole, and never an older one than before.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/scope.h"
+#include "ring/layout.h"
+#include "shm/frames.h"
+#include "shm/newest.h"
+#include "shm/seats.h"
+#include "shm/step.h"
+
+enum { PROCESSES = 4, MOST_ITEMS = 8, PRIVATE = offsetof(weir_ring, tail_hint), SHARED = 4096, MOST_STEPS = 24 };
+/* The identities of the first process of a seat, and of the next. */
+enum { FIRST = 1, NEXT = 2 };
+
+/* What stands for a process in the ring, and what happened to it. */
+struct process {
+	_Atomic(uint32_t) dead; /* what /proc would say */
+	uint32_t steps_left;    /* before the death; UINT32_MAX: it lives */
+	void **back;            /* of __builtin_setjmp(), on the thread's stack */
+};
+
+static const struct scope {
+	const char *name;
+	const char *calls[PROCESSES];
+	uint32_t capacity, inside; /* items at the start */
+	uint32_t deaths;           /* the first thread dies at each step below this one; 0: never */
+	uint32_t second;           /* so does the second */
+	int newest;                /* the scope is about the newest value */
+} scopes[] = {
+	{"shm_publish_beside_take", {"p", "t"}, 1, 0, 0, 0, 0},
+	{"shm_2_publishes_beside_2_takes", {"pp", "tt"}, 1, 0, 0, 0, 0},
+	{"shm_2_publishers_1_taker", {"p", "p", "t"}, 1, 0, 0, 0, 0},
+	{"shm_2_takers_of_1", {"t", "t"}, 2, 1, 0, 0, 0},
+	{"shm_death_in_publish_then_recovery", {"p", "r"}, 2, 0, 9, 0, 0},
+	{"shm_death_in_publish_beside_take_and_recovery", {"p", "t", "rp"}, 1, 0, 9, 0, 0},
+	{"shm_death_in_take_beside_publish_and_recovery", {"t", "p", "rt"}, 1, 1, 9, 0, 0},
+	{"shm_death_in_publish_overtaken_then_recovery", {"p", "tpt", "r"}, 1, 0, 9, 0, 0},
+	{"shm_death_in_take_overtaken_then_recovery", {"t", "ptp", "r"}, 1, 1, 9, 0, 0},
+	{"shm_death_in_publish_beside_2_recoveries", {"p", "rp", "rp"}, 2, 0, 9, 0, 0},
+	{"shm_death_in_take_beside_2_recoveries", {"t", "rt", "rt"}, 2, 2, 9, 0, 0},
+	{"shm_death_in_publish_and_in_its_recovery", {"p", "r", "rp"}, 1, 0, 9, 4, 0},
+	{"shm_death_in_take_and_in_its_recovery", {"t", "r", "rp"}, 1, 1, 9, 4, 0},
+	{"shm_deaths_of_publisher_and_taker", {"p", "t", "r"}, 1, 0, 9, 9, 0},
+	{"shm_death_in_publish_beside_publish_and_2_takes", {"p", "pt", "tr"}, 1, 0, 9, 0, 0},
+	{"shm_death_in_take_beside_take_and_publish_n2", {"t", "tp", "rtp"}, 2, 1, 9, 0, 0},
+	{"shm_death_in_second_publish_overtaken_beside_recovery", {"pp", "tt", "rp"}, 1, 0, 16, 0, 0},
+	{"shm_deaths_of_2_takers_beside_publisher", {"t", "t", "pr"}, 1, 1, 9, 9, 0},
+	{"shm_newest_write_beside_read", {"w", "n"}, 0, 0, 0, 0, 1},
+	{"shm_newest_2_writes_beside_read", {"ww", "n"}, 0, 1, 0, 0, 1},
+	{"shm_newest_2_writes_beside_2_reads", {"ww", "nn"}, 0, 1, 0, 0, 1},
+	{"shm_newest_write_beside_2_readers", {"w", "n", "n"}, 0, 1, 0, 0, 1},
+	{"shm_newest_death_in_write_then_takeover_beside_read", {"w", "w", "n"}, 0, 1, 4, 0, 1},
+	{"shm_newest_death_in_read_beside_3_writes", {"n", "www"}, 0, 1, 5, 0, 1},
+};
+
+static struct scene {
+	const struct scope *scope;
+	struct process processes[PROCESSES];
+	/* The ring: all processes are hands of one struct. */
+	struct weiri_frames frames;
+	uint64_t given[PROCESSES]; /* items that each thread published */
+	uint32_t taken[PROCESSES][MOST_ITEMS * PROCESSES];
+	/* The newest value: one struct for each process. */
+	struct weiri_newest newest[PROCESSES];
+	uint64_t last_version[PROCESSES];
+	/* Private memory, then shared memory, as mapping.h says. */
+	_Alignas(128) char memory[PRIVATE + SHARED];
+} scene;
+
+static char *shared(void)
+{
+	return scene.memory + PRIVATE;
+}
+
+static weiri_seat *seats(void)
+{
+	return (weiri_seat *)(void *)(shared() + scene.frames.layout.seats);
+}
+
+/* -- death ------------------------------------------------------------------------------------- */
+
+static void die_in(size_t me)
+{
+	struct process *process = &scene.processes[me];
+
+	if (process->steps_left != UINT32_MAX && process->steps_left-- == 0)
+		__builtin_longjmp(process->back, 1);
+}
+
+static void before_step_0(void)
+{
+	die_in(0);
+}
+
+static void before_step_1(void)
+{
+	die_in(1);
+}
+
+static int is_dead(size_t process)
+{
+	/* [acquire] pairs with the end of the process, which the system orders. */
+	return weiri_load_acquire(&scene.processes[process].dead) != 0;
+}
+
+/* -- the ring ---------------------------------------------------------------------------------- */
+
+static uint64_t *item_of(size_t hand)
+{
+	return weiri_frames_payload(&scene.frames, weiri_frames_of(&scene.frames, (uint32_t)hand));
+}
+
+static void publish(size_t me, size_t hand)
+{
+	uint64_t number = me * MOST_ITEMS + scene.given[me];
+
+	item_of(hand)[0] = number;
+	scene.given[me]++; /* if it dies, the item may be inside or not */
+	if (weiri_frames_publish(&scene.frames, (uint32_t)hand) != WEIR_OK)
+		scene.given[me]--;
+}
+
+static void note(size_t me, uint64_t number)
+{
+	weir_model_assert(number < PROCESSES * MOST_ITEMS);
+	scene.taken[me][number]++;
+}
+
+static void take(size_t me, size_t hand)
+{
+	if (weiri_frames_take(&scene.frames, (uint32_t)hand) == WEIR_OK)
+		note(me, item_of(hand)[0]);
+}
+
+/* Recovers the seat of a dead process. Returns 1 if this thread has its seat afterwards. */
+static int recover_seat(uint32_t seat)
+{
+	weiri_seat *word = seats() + seat;
+	uint32_t interrupted = 0;
+	uint64_t none = 0;
+
+	if (!is_dead(seat) || weiri_seats_owner(word) != FIRST)
+		return 0;
+	weir_model_assert(weiri_frames_recover(&scene.frames, seat, FIRST, &interrupted));
+	(void)weiri_seats_leave(word, FIRST);
+	/* [acquire] as weiri_seats_take(). */
+	if (!weiri_cas_acquire(word, &none, (uint64_t)NEXT))
+		return 0;
+	{
+		uint64_t kept = weiri_load_acquire(&scene.frames.hands[seat].kept);
+		unsigned bits = scene.frames.ring->cell_bits;
+
+		scene.frames.own[seat].round = kept >> bits;
+		scene.frames.own[seat].frame = (uint32_t)(kept & ((UINT64_C(1) << bits) - 1));
+	}
+	return 1;
+}
+
+/* The thread that got the dead process's seat goes on with its hand. */
+static size_t hand_of(size_t me, int *has_seat)
+{
+	return *has_seat ? 0 : me;
+}
+
+static void expect_whole(void)
+{
+	const uint64_t mask = (UINT64_C(1) << scene.frames.ring->cell_bits) - 1;
+	const _Atomic(uint64_t) *slots = scene.frames.ring->slots;
+	unsigned named[MOST_ITEMS * PROCESSES] = {0};
+
+	for (uint32_t i = 0; i < scene.scope->capacity; i++)
+		named[weiri_load_relaxed(&slots[i]) & mask]++;
+	for (uint32_t i = 0; i < PROCESSES; i++) {
+		uint64_t kept = weiri_load_relaxed(&scene.frames.hands[i].kept);
+		uint64_t token = weiri_load_relaxed(&weiri_frames_at(&scene.frames, (uint32_t)(kept & mask))->token);
+
+		named[kept & mask]++;
+		weir_model_assert(token == (kept >> scene.frames.ring->cell_bits << WEIRI_FRAMES_HAND_BITS | i));
+	}
+	for (uint32_t i = 0; i < scene.frames.count; i++) {
+		uint64_t token = weiri_load_relaxed(&weiri_frames_at(&scene.frames, i)->token);
+
+		weir_model_assert(named[i] == 1);
+		for (uint32_t k = 0; k < i && token != 0; k++)
+			weir_model_assert(weiri_load_relaxed(&weiri_frames_at(&scene.frames, k)->token) != token);
+	}
+}
+
+/* -- the newest value -------------------------------------------------------------------------- */
+
+static void write_newest(size_t me)
+{
+	struct weiri_newest *newest = &scene.newest[me];
+	struct weiri_buffer *buffer;
+	uint32_t number;
+
+	if (newest->role == 0) {
+		uint64_t word = weiri_load_acquire(newest->writer);
+		uint32_t seat = weiri_newest_writer_seat(word);
+
+		if (seat < PROCESSES && !is_dead(seat))
+			return;
+		if (!weiri_newest_take_role(newest, word))
+			return;
+	}
+	buffer = weiri_newest_prepare(newest, &number);
+	*(uint64_t *)(void *)buffer->value = weiri_newest_version(newest) + 1;
+	(void)weiri_newest_publish(newest, number);
+}
+
+static void read_newest(size_t me)
+{
+	const struct weiri_buffer *buffer;
+	int claim;
+
+	buffer = weiri_newest_claim(&scene.newest[me], &claim);
+	weir_model_assert(claim >= 0);
+	if (buffer == NULL)
+		return;
+	weir_model_assert(*(const uint64_t *)(const void *)buffer->value == weiri_load_relaxed(&buffer->version));
+	weir_model_assert(weiri_load_relaxed(&buffer->version) >= scene.last_version[me]);
+	scene.last_version[me] = weiri_load_relaxed(&buffer->version);
+	weiri_newest_let_go(&scene.newest[me], claim);
+}
+
+/* -- scopes ------------------------------------------------------------------------------------ */
+
+#define LETTERS(LETTER) \
+	LETTER('p', "publish an item", publish(me, hand_of(me, has_seat))) \
+	LETTER('t', "take an item", take(me, hand_of(me, has_seat))) \
+	LETTER('r', "if the first process is dead, recover its seat; a thread that gets the seat uses it from here on", \
+	       *has_seat |= recover_seat(0)) \
+	LETTER('w', "write the newest value, if the writer is free or dead", write_newest(me)) \
+	LETTER('n', "read the newest value", read_newest(me))
+
+static const struct scope_letter letters[] = {LETTERS(LETTER_ROW){0, NULL}};
+
+static void call(size_t me, char what, int *has_seat)
+{
+	switch (what) {
+		LETTERS(LETTER_CASE)
+	default: weir_model_fail("no such letter");
+	}
+}
+
+static void setup_ring(void)
+{
+	const struct weiri_frames_geometry geometry = {scene.scope->capacity, 8, PROCESSES, 1};
+	struct weiri_frames_layout layout;
+
+	if (!weiri_frames_lay_out(&geometry, &layout) || layout.size > SHARED)
+		weir_model_fail("the scope has no room");
+	weiri_frames_fill(&geometry, &layout, shared());
+	weiri_frames_open(&scene.frames, (weir_ring *)(void *)scene.memory, &geometry, &layout);
+	for (uint32_t i = 0; i < PROCESSES; i++) {
+		scene.frames.own[i] = (struct weiri_own_hand){1, scene.scope->capacity + i};
+		weiri_store_relaxed(seats() + i, (uint64_t)FIRST);
+	}
+	for (uint32_t i = 0; i < scene.scope->inside; i++)
+		publish(PROCESSES - 1, PROCESSES - 1);
+}
+
+static void setup_newest(void)
+{
+	const struct weiri_newest_geometry geometry = {8, PROCESSES, 1};
+	struct weiri_newest_layout layout;
+
+	if (!weiri_newest_lay_out(&geometry, &layout) || layout.size > SHARED)
+		weir_model_fail("the scope has no room");
+	for (uint32_t i = 0; i < PROCESSES; i++) {
+		weiri_newest_open(&scene.newest[i], &geometry, &layout, shared());
+		weiri_newest_sit(&scene.newest[i], i);
+	}
+	for (uint32_t i = 0; i < scene.scope->inside; i++)
+		write_newest(PROCESSES - 1);
+	weiri_newest_leave_role(&scene.newest[PROCESSES - 1]);
+}
+
+static void setup(void *context)
+{
+	(void)context;
+	if (scene.scope->newest)
+		setup_newest();
+	else
+		setup_ring();
+}
+
+static void run(void *context, size_t me)
+{
+	struct process *process = &scene.processes[me];
+	void *back[5];
+	int has_seat = 0;
+
+	(void)context;
+	process->back = back;
+	if (process->steps_left != UINT32_MAX) {
+		if (__builtin_setjmp(back) != 0) {
+			weiri_shm_before_step = NULL;
+			/* [release] pairs with is_dead(). */
+			weiri_store_release(&process->dead, 1u);
+			return;
+		}
+		weiri_shm_before_step = me == 0 ? before_step_0 : before_step_1;
+	}
+	for (const char *what = scene.scope->calls[me]; *what != '\0'; what++)
+		call(me, *what, &has_seat);
+	weiri_shm_before_step = NULL;
+}
+
+static void finish_ring(void)
+{
+	uint32_t taken[PROCESSES * MOST_ITEMS] = {0};
+
+	for (uint32_t seat = 0; seat < 2; seat++)
+		(void)recover_seat(seat);
+	expect_whole();
+	while (weiri_frames_take(&scene.frames, PROCESSES - 1) == WEIR_OK)
+		note(PROCESSES - 1, item_of(PROCESSES - 1)[0]);
+	for (size_t by = 0; by < PROCESSES; by++) {
+		for (size_t i = 0; i < PROCESSES * MOST_ITEMS; i++)
+			taken[i] += scene.taken[by][i];
+	}
+	for (size_t i = 0; i < PROCESSES * MOST_ITEMS; i++) {
+		size_t who = i / MOST_ITEMS;
+
+		weir_model_assert(taken[i] <= 1);
+		weir_model_assert(taken[i] == 0 || i % MOST_ITEMS < scene.given[who]);
+		/* Only a dead process loses items: its own, or one that it took. */
+		weir_model_assert(i % MOST_ITEMS >= scene.given[who] || taken[i] == 1 || is_dead(0) || is_dead(1));
+	}
+}
+
+static void finish(void *context)
+{
+	(void)context;
+	if (!scene.scope->newest)
+		finish_ring();
+	else
+		read_newest(PROCESSES - 1);
+}
+
+static int check(const struct scope *scope, uint32_t first, uint32_t second)
+{
+	char name[SCOPE_NAME];
+	struct weir_model_program program = {
+		name, scope_threads(scope->calls, PROCESSES), &scene, sizeof(scene), setup, run, finish};
+
+	int bad;
+
+	memset(&scene, 0, sizeof(scene));
+	scene.scope = scope;
+	for (size_t i = 0; i < PROCESSES; i++)
+		scene.processes[i].steps_left = UINT32_MAX;
+	if (scope->deaths != 0)
+		scene.processes[0].steps_left = first;
+	if (scope->second != 0)
+		scene.processes[1].steps_left = second;
+	if (scope->second != 0)
+		(void)snprintf(name, sizeof(name), "%s_at_%u_and_%u", scope->name, first, second);
+	else if (scope->deaths != 0)
+		(void)snprintf(name, sizeof(name), "%s_at_%u", scope->name, first);
+	else
+		(void)snprintf(name, sizeof(name), "%s", scope->name);
+	bad = scope_as_far_as(&program, scope_long() ? 0 : 20000);
+	/* A process that is stopped, and not gone: the others end, too. */
+	if (scope->deaths == 0)
+		bad |= scope_stops(&program, 0, NULL, NULL);
+	return bad;
+}
+
+int main(int argc, char **argv)
+{
+	int bad = 0;
+
+	scope_letters(argc, argv, letters);
+	scope_arguments(argc, argv);
+	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
+		for (uint32_t first = 0; first == 0 || first < scopes[i].deaths; first++) {
+			for (uint32_t second = 0; second == 0 || second < scopes[i].second; second++)
+				bad |= check(&scopes[i], first, second);
+		}
+	}
+	return bad;
+}

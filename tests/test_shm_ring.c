@@ -1,0 +1,885 @@
+/*
+ * test_shm_ring.c - the ring between processes: order, bounds, frames, death at each instruction,
+ * damaged memory.
+ */
+#include "shm_kit.h"
+
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <weir/cancel.h>
+#include <weir/shm_latest.h>
+#include <weir/shm_ring.h>
+
+#include "shm/frames.h"
+#include "shm/mapping.h"
+
+enum { WORDS = 8, ITEM = WORDS * sizeof(uint64_t) };
+
+static weir_shm_ring *make(int file, size_t capacity, size_t item_size, uint32_t processes, uint32_t frames)
+{
+	struct weir_shm_ring_options options = {WEIR_SHM_RING_OPTIONS_INIT, .processes = processes,
+	                                        .frames_per_process = frames};
+	weir_shm_ring *ring = NULL;
+	weir_error error = {.message = ""};
+
+	cr_assert_eq(weir_shm_ring_create(file, capacity, item_size, &options, &ring, &error), WEIR_OK, "%s",
+	             error.message);
+	return ring;
+}
+
+static weir_shm_ring *join(int file)
+{
+	weir_shm_ring *ring = NULL;
+	weir_error error = {.message = ""};
+
+	cr_assert_eq(weir_shm_ring_attach(file, &ring, &error), WEIR_OK, "%s", error.message);
+	return ring;
+}
+
+/* An item whose words all tell its number. */
+static enum weir_status put(weir_shm_ring *ring, uint64_t number)
+{
+	uint64_t item[WORDS];
+
+	for (size_t i = 0; i < WORDS; i++)
+		item[i] = number * WORDS + i;
+	return weir_shm_ring_try_enqueue(ring, item, sizeof(item));
+}
+
+/* Returns the status; *number is UINT64_MAX if the item is torn. */
+static enum weir_status get(weir_shm_ring *ring, uint64_t *number)
+{
+	uint64_t item[WORDS];
+	size_t size = 0;
+	enum weir_status status = weir_shm_ring_try_dequeue(ring, item, sizeof(item), &size);
+
+	if (status != WEIR_OK)
+		return status;
+	*number = item[0] / WORDS;
+	for (size_t i = 0; i < WORDS; i++) {
+		if (size != sizeof(item) || item[i] != *number * WORDS + i)
+			*number = UINT64_MAX;
+	}
+	return WEIR_OK;
+}
+
+/* X1: each frame is named by one slot or is kept by one hand, and the tokens of hands are theirs. */
+static void expect_whole(weir_shm_ring *ring)
+{
+	const struct weiri_frames *frames = (const struct weiri_frames *)(void *)ring;
+	const uint64_t mask = (UINT64_C(1) << frames->ring->cell_bits) - 1;
+	const _Atomic(uint64_t) *slots = frames->ring->slots;
+	unsigned char *named = calloc(frames->count, 1);
+
+	cr_assert_not_null(named);
+	for (uint32_t i = 0; i < frames->geometry.capacity; i++)
+		named[weiri_load_acquire(&slots[i]) & mask]++;
+	for (uint32_t i = 0; i < frames->geometry.seats * frames->geometry.hands; i++) {
+		uint64_t kept = weiri_load_acquire(&frames->hands[i].kept);
+		uint64_t token = weiri_load_acquire(&weiri_frames_at(frames, (uint32_t)(kept & mask))->token);
+
+		named[kept & mask]++;
+		cr_assert_eq(token, kept >> frames->ring->cell_bits << WEIRI_FRAMES_HAND_BITS | i, "the token of hand %u", i);
+	}
+	for (uint32_t i = 0; i < frames->count; i++)
+		cr_assert_eq(named[i], 1, "frame %u is named %u times", i, (unsigned)named[i]);
+	free(named);
+}
+
+/* The ring is empty; it holds exactly its capacity, in order. */
+static void expect_exact(weir_shm_ring *ring, uint64_t first)
+{
+	size_t capacity = weir_shm_ring_capacity(ring);
+	uint64_t number;
+
+	for (size_t i = 0; i < capacity; i++)
+		cr_assert_eq(put(ring, first + i), WEIR_OK);
+	cr_assert_eq(put(ring, first), WEIR_WOULD_BLOCK);
+	for (size_t i = 0; i < capacity; i++) {
+		cr_assert_eq(get(ring, &number), WEIR_OK);
+		cr_assert_eq(number, first + i);
+	}
+	cr_assert_eq(get(ring, &number), WEIR_WOULD_BLOCK);
+}
+
+/* -- one process ------------------------------------------------------------------------------- */
+
+Test(shm_ring, items_leave_in_order_at_two_addresses)
+{
+	const size_t capacities[] = {1, 2, 3, 7, 64, 1000};
+
+	for (size_t c = 0; c < sizeof(capacities) / sizeof(capacities[0]); c++) {
+		int file = shm_file();
+		weir_shm_ring *one = make(file, capacities[c], ITEM, 2, 1), *two = join(file);
+		uint64_t number;
+
+		cr_assert_neq((void *)one, (void *)two);
+		cr_assert_eq(weir_shm_ring_capacity(two), capacities[c]);
+		cr_assert_eq(weir_shm_ring_item_size(two), (size_t)ITEM);
+		for (uint64_t i = 0; i < 3 * capacities[c] + 5; i++) {
+			cr_assert_eq(put(one, i), WEIR_OK);
+			cr_assert_eq(weir_shm_ring_size_approx(two), 1u);
+			cr_assert_eq(get(two, &number), WEIR_OK);
+			cr_assert_eq(number, i);
+		}
+		expect_exact(two, 77);
+		expect_whole(one);
+		cr_assert_eq(weir_shm_ring_destroy(one, NULL), WEIR_OK);
+		expect_exact(two, 7);
+		cr_assert_eq(weir_shm_ring_destroy(two, NULL), WEIR_OK);
+		(void)close(file);
+	}
+}
+
+Test(shm_ring, items_of_each_size_are_whole)
+{
+	const size_t sizes[] = {8, 9, 48, 49, 64, 100, 4096, 262144, 1048576};
+
+	for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+		int file = shm_file();
+		weir_shm_ring *ring = make(file, 3, sizes[s], 1, 2);
+		struct weir_shm_frame in, out;
+
+		for (int round = 0; round < 7; round++) {
+			size_t size = round == 0 ? 0 : sizes[s] - (size_t)(round % 2);
+
+			cr_assert_eq(weir_shm_ring_try_reserve(ring, &in), WEIR_OK);
+			cr_assert_eq(in.size, sizes[s]);
+			cr_assert_eq((uintptr_t)in.data % (sizes[s] <= 48 ? 16 : 64), 0u);
+			memset(in.data, round + 1, size);
+			cr_assert_eq(weir_shm_ring_try_publish(ring, &in, size), WEIR_OK);
+			cr_assert_eq(weir_shm_ring_try_take(ring, &out), WEIR_OK);
+			cr_assert_eq(out.size, size);
+			for (size_t i = 0; i < size; i++)
+				cr_assert_eq(((unsigned char *)out.data)[i], round + 1);
+			cr_assert_eq(weir_shm_ring_release(ring, &out), WEIR_OK);
+		}
+		expect_whole(ring);
+		cr_assert_eq(weir_shm_ring_destroy(ring, NULL), WEIR_OK);
+		(void)close(file);
+	}
+}
+
+Test(shm_ring, a_process_lends_no_more_frames_than_it_has)
+{
+	int file = shm_file();
+	weir_shm_ring *ring = make(file, 4, ITEM, 2, 2);
+	struct weir_shm_frame one, two, three, stale;
+	uint64_t number;
+
+	cr_assert_eq(weir_shm_ring_try_reserve(ring, &one), WEIR_OK);
+	cr_assert_eq(weir_shm_ring_try_reserve(ring, &two), WEIR_OK);
+	cr_assert_neq(one.data, two.data);
+	cr_assert_eq(weir_shm_ring_try_reserve(ring, &three), WEIR_RESOURCE_EXHAUSTED);
+	cr_assert_eq(weir_shm_ring_try_take(ring, &three), WEIR_RESOURCE_EXHAUSTED);
+	cr_assert_eq(put(ring, 1), WEIR_RESOURCE_EXHAUSTED);
+	cr_assert_eq(get(ring, &number), WEIR_RESOURCE_EXHAUSTED);
+	cr_assert_eq(weir_shm_ring_destroy(ring, NULL), WEIR_FAILED_PRECONDITION);
+	stale = one;
+	cr_assert_eq(weir_shm_ring_try_publish(ring, &one, ITEM + 1), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_shm_ring_try_publish(ring, &one, ITEM), WEIR_OK);
+	cr_assert_eq(weir_shm_ring_try_publish(ring, &stale, ITEM), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_shm_ring_release(ring, &stale), WEIR_INVALID_ARGUMENT);
+	stale.hand = 64;
+	cr_assert_eq(weir_shm_ring_release(ring, &stale), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_shm_ring_try_publish(ring, &stale, ITEM), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_shm_ring_release(ring, &two), WEIR_OK);
+	cr_assert_eq(weir_shm_ring_try_take(ring, &two), WEIR_OK);
+	/* An item that was taken can be published again, without a copy. */
+	cr_assert_eq(weir_shm_ring_try_publish(ring, &two, two.size), WEIR_OK);
+	cr_assert_eq(weir_shm_ring_size_approx(ring), 1u);
+	expect_whole(ring);
+	cr_assert_eq(weir_shm_ring_destroy(ring, NULL), WEIR_OK);
+	(void)close(file);
+}
+
+Test(shm_ring, a_full_ring_leaves_the_frame_reserved)
+{
+	int file = shm_file();
+	weir_shm_ring *ring = make(file, 1, ITEM, 1, 2);
+	struct weir_shm_frame frame;
+	uint64_t number;
+
+	cr_assert_eq(put(ring, 1), WEIR_OK);
+	cr_assert_eq(weir_shm_ring_try_reserve(ring, &frame), WEIR_OK);
+	memset(frame.data, 0, ITEM);
+	cr_assert_eq(weir_shm_ring_try_publish(ring, &frame, ITEM), WEIR_WOULD_BLOCK);
+	cr_assert_eq(weir_shm_ring_publish(ring, &frame, ITEM, 0, NULL, NULL), WEIR_DEADLINE_EXCEEDED);
+	cr_assert_eq(get(ring, &number), WEIR_OK);
+	cr_assert_eq(weir_shm_ring_publish(ring, &frame, ITEM, 0, NULL, NULL), WEIR_OK);
+	cr_assert_eq(weir_shm_ring_destroy(ring, NULL), WEIR_OK);
+	(void)close(file);
+}
+
+Test(shm_ring, a_closed_ring_is_drained)
+{
+	int file = shm_file();
+	weir_shm_ring *one = make(file, 2, ITEM, 2, 1), *two = join(file);
+	weir_error error = {.message = ""};
+	uint64_t number, item[WORDS];
+	size_t size;
+
+	cr_assert_eq(put(one, 5), WEIR_OK);
+	cr_assert_not(weir_shm_ring_closed(two));
+	weir_shm_ring_close(one);
+	cr_assert(weir_shm_ring_closed(two));
+	cr_assert_eq(put(two, 6), WEIR_CANCELLED);
+	cr_assert_eq(get(two, &number), WEIR_OK);
+	cr_assert_eq(number, 5u);
+	cr_assert_eq(get(two, &number), WEIR_OUT_OF_RANGE);
+	cr_assert_eq(get(one, &number), WEIR_OUT_OF_RANGE);
+	cr_assert_eq(weir_shm_ring_dequeue(one, item, sizeof(item), &size, WEIR_NO_DEADLINE, NULL, &error),
+	             WEIR_OUT_OF_RANGE);
+	cr_assert_not_null(strstr(error.message, "drained"));
+	cr_assert_eq(weir_shm_ring_enqueue(one, item, sizeof(item), WEIR_NO_DEADLINE, NULL, &error), WEIR_CANCELLED);
+	expect_whole(one);
+	cr_assert_eq(weir_shm_ring_destroy(one, NULL), WEIR_OK);
+	cr_assert_eq(weir_shm_ring_destroy(two, NULL), WEIR_OK);
+	(void)close(file);
+}
+
+Test(shm_ring, refuses_what_it_cannot_do)
+{
+	int file = shm_file(), pipe_ends[2];
+	struct weir_shm_ring_options options = {WEIR_SHM_RING_OPTIONS_INIT};
+	weir_shm_ring *ring = NULL;
+	struct weir_shm_frame frame = {0};
+	weir_error error = {.message = ""};
+	char item[ITEM];
+	size_t size;
+
+	cr_assert_eq(weir_shm_ring_create(file, 4, ITEM, NULL, NULL, &error), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_shm_ring_create(file, 0, ITEM, NULL, &ring, &error), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_shm_ring_create(file, WEIR_SHM_RING_MAX_CAPACITY + 1, ITEM, NULL, &ring, &error),
+	             WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_shm_ring_create(file, 4, 7, NULL, &ring, &error), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_shm_ring_create(file, 4, WEIR_SHM_RING_MAX_ITEM + 1, NULL, &ring, &error), WEIR_INVALID_ARGUMENT);
+	options.processes = 65;
+	cr_assert_eq(weir_shm_ring_create(file, 4, ITEM, &options, &ring, &error), WEIR_INVALID_ARGUMENT);
+	options.processes = 1;
+	options.frames_per_process = 65;
+	cr_assert_eq(weir_shm_ring_create(file, 4, ITEM, &options, &ring, &error), WEIR_INVALID_ARGUMENT);
+	options.frames_per_process = 1;
+	options.flags = 1;
+	cr_assert_eq(weir_shm_ring_create(file, 4, ITEM, &options, &ring, &error), WEIR_INVALID_ARGUMENT);
+	options.flags = 0;
+	options.struct_size = 3;
+	cr_assert_eq(weir_shm_ring_create(file, 4, ITEM, &options, &ring, &error), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_shm_ring_create(-1, 4, ITEM, NULL, &ring, &error), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(pipe(pipe_ends), 0);
+	cr_assert_eq(weir_shm_ring_create(pipe_ends[0], 4, ITEM, NULL, &ring, &error), WEIR_RESOURCE_EXHAUSTED);
+	cr_assert_eq(weir_shm_ring_attach(pipe_ends[0], &ring, &error), WEIR_FAILED_PRECONDITION);
+	cr_assert_eq(weir_shm_ring_attach(-1, &ring, &error), WEIR_FAILED_PRECONDITION);
+	cr_assert_eq(weir_shm_ring_attach(file, NULL, &error), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_shm_ring_attach(file, &ring, &error), WEIR_FAILED_PRECONDITION, "an empty file");
+	cr_assert_null(ring);
+	cr_assert_eq(weir_shm_ring_destroy(NULL, &error), WEIR_OK);
+	cr_assert_eq(weir_shm_ring_try_reserve(NULL, &frame), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_shm_ring_try_publish(NULL, &frame, 1), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_shm_ring_try_take(NULL, &frame), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_shm_ring_release(NULL, &frame), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_shm_ring_try_enqueue(NULL, item, 1), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_shm_ring_try_dequeue(NULL, item, ITEM, &size), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_shm_ring_recover(NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_shm_ring_publish(NULL, &frame, 1, 0, NULL, &error), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_shm_ring_take(NULL, &frame, 0, NULL, &error), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_shm_ring_set_bell(NULL, WEIR_SHM_RING_ITEMS, 0), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_shm_ring_ask_bell(NULL, WEIR_SHM_RING_ITEMS), WEIR_INVALID_ARGUMENT);
+	weir_shm_ring_close(NULL);
+	cr_assert_not(weir_shm_ring_closed(NULL));
+	cr_assert_eq(weir_shm_ring_size_approx(NULL) + weir_shm_ring_capacity(NULL) + weir_shm_ring_item_size(NULL), 0u);
+	ring = make(file, 4, ITEM, 1, 1);
+	cr_assert_eq(weir_shm_ring_try_dequeue(ring, item, ITEM - 1, &size), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_shm_ring_try_enqueue(ring, item, ITEM + 1), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_shm_ring_set_bell(ring, (enum weir_shm_ring_side)2, -1), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_shm_ring_create(file, 4, ITEM, NULL, &ring, &error), WEIR_FAILED_PRECONDITION, "not empty");
+	cr_assert_eq(weir_shm_ring_attach(file, &ring, &error), WEIR_RESOURCE_EXHAUSTED, "one seat");
+	cr_assert_eq(weir_shm_ring_destroy(ring, NULL), WEIR_OK);
+	(void)close(file);
+}
+
+/* -- files that are no ring -------------------------------------------------------------------- */
+
+Test(shm_ring, each_changed_byte_of_the_head_is_refused)
+{
+	int file = shm_file();
+	weir_shm_ring *ring = make(file, 4, ITEM, 4, 1), *other = NULL;
+	unsigned char head[128];
+
+	cr_assert_eq(pread(file, head, sizeof(head), 0), (ssize_t)sizeof(head));
+	for (size_t i = 0; i < 16 + sizeof(struct weiri_mapping_head); i++) {
+		for (unsigned bit = 0; bit < 8; bit++) {
+			unsigned char changed = (unsigned char)(head[i] ^ 1u << bit);
+
+			cr_assert_eq(pwrite(file, &changed, 1, (off_t)i), 1);
+			cr_assert_neq(weir_shm_ring_attach(file, &other, NULL), WEIR_OK, "byte %zu, bit %u", i, bit);
+		}
+		cr_assert_eq(pwrite(file, &head[i], 1, (off_t)i), 1);
+	}
+	other = join(file);
+	cr_assert_eq(weir_shm_ring_destroy(other, NULL), WEIR_OK);
+	cr_assert_eq(weir_shm_ring_destroy(ring, NULL), WEIR_OK);
+	(void)close(file);
+}
+
+/* The first part of a ring's file, in a file of its own. */
+static int copy_of(int file, off_t size, unsigned flags)
+{
+	int copy = memfd_create("weir-copy", flags | MFD_CLOEXEC);
+	static char bytes[1 << 16];
+
+	cr_assert_geq(copy, 0);
+	cr_assert_eq(ftruncate(copy, size), 0);
+	cr_assert_eq(pread(file, bytes, sizeof(bytes), 0), (ssize_t)sizeof(bytes));
+	cr_assert_eq(pwrite(copy, bytes, (size_t)(size < (off_t)sizeof(bytes) ? size : (off_t)sizeof(bytes)), 0),
+	             size < (off_t)sizeof(bytes) ? size : (ssize_t)sizeof(bytes));
+	return copy;
+}
+
+Test(shm_ring, a_truncated_or_unsealed_file_is_refused)
+{
+	int file = shm_file(), copy;
+	weir_shm_ring *ring = make(file, 4, ITEM, 4, 1), *other = NULL;
+	weir_shm_latest *latest = NULL;
+	off_t size = lseek(file, 0, SEEK_END);
+	const off_t sizes[] = {0, 1, 63, 64, 65535, 65536, 65537, size / 2, size - 1};
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		copy = copy_of(file, sizes[i], MFD_ALLOW_SEALING);
+		cr_assert_neq(weir_shm_ring_attach(copy, &other, NULL), WEIR_OK, "%lld bytes", (long long)sizes[i]);
+		(void)close(copy);
+	}
+	copy = copy_of(file, size, 0);
+	cr_assert_eq(weir_shm_ring_attach(copy, &other, NULL), WEIR_FAILED_PRECONDITION, "cannot be sealed");
+	(void)close(copy);
+	copy = copy_of(file, size, MFD_ALLOW_SEALING);
+	cr_assert_eq(weir_shm_latest_attach(copy, &latest, NULL), WEIR_INVALID_ARGUMENT, "another kind");
+	/* Of the ring it has only the head: hands without frames. It is sealed now, and refused or harmless. */
+	if (weir_shm_ring_attach(copy, &other, NULL) == WEIR_OK) {
+		cr_assert_eq(weir_shm_ring_destroy(other, NULL), WEIR_OK);
+	}
+	cr_assert_eq(ftruncate(copy, 65536), -1);
+	cr_assert_eq(ftruncate(file, 65536), -1, "the creator seals");
+	(void)close(copy);
+	cr_assert_eq(weir_shm_ring_destroy(ring, NULL), WEIR_OK);
+	(void)close(file);
+}
+
+Test(shm_ring, damaged_memory_makes_wrong_data_and_no_wrong_access)
+{
+	uint64_t random = 88172645463325252u;
+
+	for (unsigned round = 0; round < 300; round++) {
+		int file = shm_file();
+		weir_shm_ring *ring = make(file, round % 3 == 0 ? 5 : 8, ITEM, 3, 2), *other = NULL;
+		off_t size = lseek(file, 0, SEEK_END);
+		uint64_t number = 0;
+
+		for (unsigned i = 0; i < 6; i++)
+			(void)put(ring, i);
+		for (unsigned i = 0; i < 1 + round % 40; i++) {
+			uint64_t word, at;
+
+			random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+			word = random % 4 == 0 ? UINT64_MAX : random >> random % 60;
+			at = (random >> 8) % ((uint64_t)size - 65536 - 8);
+			cr_assert_eq(pwrite(file, &word, 8, (off_t)(65536 + (round % 2 == 0 ? at : at % 1024))), 8);
+		}
+		for (unsigned i = 0; i < 40; i++) {
+			(void)put(ring, i);
+			(void)get(ring, &number);
+			(void)get(ring, &number);
+		}
+		(void)weir_shm_ring_size_approx(ring);
+		if (weir_shm_ring_attach(file, &other, NULL) == WEIR_OK)
+			(void)weir_shm_ring_destroy(other, NULL);
+		(void)weir_shm_ring_recover(ring, NULL);
+		cr_assert_eq(weir_shm_ring_destroy(ring, NULL), WEIR_OK);
+		(void)close(file);
+	}
+}
+
+/* -- other processes --------------------------------------------------------------------------- */
+
+enum { MANY = 3000 };
+
+struct peers {
+	int file, bell;
+	weir_shm_ring *parents;
+};
+
+static int send_many(void *context)
+{
+	const struct peers *peers = context;
+	uint64_t item[WORDS];
+	weir_shm_ring *ring;
+
+	CHILD_CHECK(weir_shm_ring_attach(peers->file, &ring, NULL) == WEIR_OK);
+	for (uint64_t n = 1; n <= MANY; n++) {
+		for (size_t i = 0; i < WORDS; i++)
+			item[i] = n * WORDS + i;
+		CHILD_CHECK(weir_shm_ring_enqueue(ring, item, sizeof(item), weir_deadline_in(shm_patience_ns), NULL, NULL) ==
+		            WEIR_OK);
+	}
+	CHILD_CHECK(weir_shm_ring_destroy(ring, NULL) == WEIR_OK);
+	return 0;
+}
+
+static void receive_many(weir_shm_ring *ring)
+{
+	for (uint64_t n = 1; n <= MANY; n++) {
+		struct weir_shm_frame frame;
+		weir_error error = {.message = ""};
+		enum weir_status status = weir_shm_ring_take(ring, &frame, weir_deadline_in(shm_patience_ns), NULL, &error);
+
+		cr_assert_eq(status, WEIR_OK, "%s", error.message);
+		for (size_t i = 0; i < WORDS; i++)
+			cr_assert_eq(((uint64_t *)frame.data)[i], n * WORDS + i);
+		cr_assert_eq(weir_shm_ring_release(ring, &frame), WEIR_OK);
+	}
+}
+
+Test(shm_ring, two_processes_wait_for_each_other)
+{
+	struct peers peers = {.file = shm_file()};
+	weir_shm_ring *ring = make(peers.file, 4, ITEM, 2, 1);
+	pid_t child = shm_child(send_many, &peers);
+
+	receive_many(ring);
+	shm_join(child);
+	expect_whole(ring);
+	cr_assert_eq(weir_shm_ring_destroy(ring, NULL), WEIR_OK);
+	(void)close(peers.file);
+}
+
+/* Runs before main() in a process that executes this program with the variable set. */
+__attribute__((constructor)) static void be_an_executed_peer(void)
+{
+	const char *descriptor = getenv("WEIR_TEST_SHM_PEER");
+	struct peers peers;
+
+	if (descriptor == NULL)
+		return;
+	peers.file = atoi(descriptor);
+	_exit(send_many(&peers) != 0);
+}
+
+static int execute(void *context)
+{
+	const struct peers *peers = context;
+	char descriptor[16];
+
+	(void)snprintf(descriptor, sizeof(descriptor), "%d", peers->file);
+	CHILD_CHECK(fcntl(peers->file, F_SETFD, 0) == 0);
+	CHILD_CHECK(setenv("WEIR_TEST_SHM_PEER", descriptor, 1) == 0);
+	(void)execl("/proc/self/exe", "peer", (char *)NULL);
+	return __LINE__;
+}
+
+Test(shm_ring, an_executed_program_attaches_by_the_descriptor)
+{
+	struct peers peers = {.file = shm_file()};
+	weir_shm_ring *ring = make(peers.file, 16, ITEM, 2, 1);
+	pid_t child = shm_child(execute, &peers);
+
+	receive_many(ring);
+	shm_join(child);
+	cr_assert_eq(weir_shm_ring_destroy(ring, NULL), WEIR_OK);
+	(void)close(peers.file);
+}
+
+static int use_the_parents_handle(void *context)
+{
+	const struct peers *peers = context;
+	struct weir_shm_frame frame = {0};
+	weir_shm_ring *own;
+	uint64_t number;
+
+	CHILD_CHECK(put(peers->parents, 1) == WEIR_FAILED_PRECONDITION);
+	CHILD_CHECK(get(peers->parents, &number) == WEIR_FAILED_PRECONDITION);
+	CHILD_CHECK(weir_shm_ring_try_reserve(peers->parents, &frame) == WEIR_FAILED_PRECONDITION);
+	CHILD_CHECK(weir_shm_ring_try_publish(peers->parents, &frame, 8) == WEIR_FAILED_PRECONDITION);
+	CHILD_CHECK(weir_shm_ring_try_take(peers->parents, &frame) == WEIR_FAILED_PRECONDITION);
+	CHILD_CHECK(weir_shm_ring_release(peers->parents, &frame) == WEIR_INVALID_ARGUMENT);
+	CHILD_CHECK(weir_shm_ring_recover(peers->parents, NULL) == WEIR_FAILED_PRECONDITION);
+	CHILD_CHECK(weir_shm_ring_ask_bell(peers->parents, WEIR_SHM_RING_ROOM) == WEIR_FAILED_PRECONDITION);
+	CHILD_CHECK(weir_shm_ring_set_bell(peers->parents, WEIR_SHM_RING_ROOM, 1) == WEIR_FAILED_PRECONDITION);
+	weir_shm_ring_close(peers->parents);
+	CHILD_CHECK(!weir_shm_ring_closed(peers->parents) && weir_shm_ring_size_approx(peers->parents) == 0);
+	CHILD_CHECK(weir_shm_ring_destroy(peers->parents, NULL) == WEIR_FAILED_PRECONDITION);
+	CHILD_CHECK(weir_shm_ring_attach(peers->file, &own, NULL) == WEIR_OK);
+	CHILD_CHECK(put(own, 2) == WEIR_OK);
+	return 0;
+}
+
+Test(shm_ring, the_child_of_a_fork_cannot_use_its_parents_seat)
+{
+	struct peers peers = {.file = shm_file()};
+	uint64_t number = 0;
+
+	peers.parents = make(peers.file, 2, ITEM, 2, 1);
+	shm_join(shm_child(use_the_parents_handle, &peers));
+	cr_assert_eq(get(peers.parents, &number), WEIR_OK);
+	cr_assert_eq(number, 2u);
+	cr_assert_not(weir_shm_ring_closed(peers.parents));
+	cr_assert_eq(weir_shm_ring_destroy(peers.parents, NULL), WEIR_OK);
+	(void)close(peers.file);
+}
+
+/* -- waiting ----------------------------------------------------------------------------------- */
+
+static void *fire(void *context)
+{
+	(void)weir_cancel_fire(context, NULL);
+	return NULL;
+}
+
+static void *close_it(void *context)
+{
+	weir_shm_ring_close(context);
+	return NULL;
+}
+
+Test(shm_ring, a_wait_ends_by_deadline_token_or_close)
+{
+	int file = shm_file();
+	weir_shm_ring *ring = make(file, 2, ITEM, 1, 2);
+	struct weir_shm_frame frame;
+	weir_error error = {.message = ""};
+	weir_cancel *token;
+	pthread_t thread;
+	uint64_t begun = weir_now_ns();
+
+	cr_assert_eq(weir_shm_ring_take(ring, &frame, weir_deadline_in(1000000), NULL, &error), WEIR_DEADLINE_EXCEEDED);
+	cr_assert_geq(weir_now_ns(), begun + 1000000);
+	cr_assert_eq(weir_shm_ring_take(ring, &frame, 0, NULL, &error), WEIR_DEADLINE_EXCEEDED);
+	for (int i = 0; i < 50; i++) {
+		cr_assert_eq(weir_cancel_create(NULL, &token, NULL), WEIR_OK);
+		cr_assert_eq(pthread_create(&thread, NULL, fire, token), 0);
+		cr_assert_eq(weir_shm_ring_take(ring, &frame, weir_deadline_in(shm_patience_ns), token, &error),
+		             WEIR_CANCELLED);
+		cr_assert_eq(weir_shm_ring_take(ring, &frame, WEIR_NO_DEADLINE, token, &error), WEIR_CANCELLED);
+		cr_assert_eq(pthread_join(thread, NULL), 0);
+		weir_cancel_release(token);
+	}
+	cr_assert_eq(pthread_create(&thread, NULL, close_it, ring), 0);
+	cr_assert_eq(weir_shm_ring_take(ring, &frame, WEIR_NO_DEADLINE, NULL, &error), WEIR_OUT_OF_RANGE);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_assert_eq(weir_shm_ring_destroy(ring, NULL), WEIR_OK);
+	(void)close(file);
+}
+
+static int ring_the_bell(void *context)
+{
+	const struct peers *peers = context;
+	weir_shm_ring *ring;
+
+	CHILD_CHECK(weir_shm_ring_attach(peers->file, &ring, NULL) == WEIR_OK);
+	CHILD_CHECK(weir_shm_ring_set_bell(ring, WEIR_SHM_RING_ITEMS, peers->bell) == WEIR_OK);
+	CHILD_CHECK(put(ring, 9) == WEIR_OK);
+	CHILD_CHECK(put(ring, 10) == WEIR_OK);
+	return 0;
+}
+
+Test(shm_ring, a_bell_is_rung_once_for_a_poller_that_asked)
+{
+	struct peers peers = {.file = shm_file(), .bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+	weir_shm_ring *ring = make(peers.file, 4, ITEM, 2, 1);
+	struct pollfd readable = {.fd = peers.bell, .events = POLLIN};
+	uint64_t count = 0, number;
+
+	cr_assert_eq(weir_shm_ring_ask_bell(ring, WEIR_SHM_RING_ITEMS), WEIR_OK);
+	cr_assert_eq(get(ring, &number), WEIR_WOULD_BLOCK);
+	shm_join(shm_child(ring_the_bell, &peers));
+	cr_assert_eq(poll(&readable, 1, 100000), 1);
+	cr_assert_eq(read(peers.bell, &count, sizeof(count)), (ssize_t)sizeof(count));
+	cr_assert_eq(count, 1u, "only the first item after the question rings");
+	cr_assert_eq(get(ring, &number), WEIR_OK);
+	cr_assert_eq(get(ring, &number), WEIR_OK);
+	cr_assert_eq(weir_shm_ring_destroy(ring, NULL), WEIR_OK);
+	(void)close(peers.bell);
+	(void)close(peers.file);
+}
+
+/* -- kill -9 ----------------------------------------------------------------------------------- */
+
+struct death {
+	int file;
+	bool takes;   /* the child dequeues; otherwise it enqueues */
+	bool forward; /* before the recovery, other items pass through all slots */
+};
+
+enum { DEATH_CAPACITY = 4, VICTIM = 1000 };
+
+static int die_in_a_call(void *context)
+{
+	const struct death *death = context;
+	weir_shm_ring *ring;
+	uint64_t item[WORDS];
+	size_t size;
+
+	CHILD_CHECK(weir_shm_ring_attach(death->file, &ring, NULL) == WEIR_OK);
+	for (size_t i = 0; i < WORDS; i++)
+		item[i] = VICTIM * WORDS + i;
+	CHILD_CHECK(shm_begin_steps() == 0);
+	if (death->takes)
+		(void)weir_shm_ring_try_dequeue(ring, item, sizeof(item), &size);
+	else
+		(void)weir_shm_ring_try_enqueue(ring, item, sizeof(item));
+	(void)shm_end_steps();
+	return 0;
+}
+
+/* Dequeues all; each of 1, 2, 3 comes at most once and in order, VICTIM at most once. Returns how many. */
+static size_t drain(weir_shm_ring *ring)
+{
+	uint64_t number, last = 0;
+	size_t count = 0;
+
+	while (get(ring, &number) == WEIR_OK) {
+		cr_assert_gt(number, last);
+		cr_assert(number <= 3 || number == VICTIM || (number >= 2000 && number < 3000), "%llu",
+		          (unsigned long long)number);
+		last = number < 2000 ? number : last;
+		count++;
+	}
+	return count;
+}
+
+/* Returns 0 when the call ends before instruction number `at`. */
+static int die_at(struct death death, size_t at)
+{
+	weir_shm_ring *ring;
+	pid_t child;
+	size_t inside, freed = 0;
+	int goes_on;
+
+	death.file = shm_file();
+	ring = make(death.file, DEATH_CAPACITY, ITEM, 2, 1);
+	for (uint64_t i = 1; i <= 3; i++)
+		cr_assert_eq(put(ring, i), WEIR_OK);
+	child = shm_stepped_child(die_in_a_call, &death);
+	goes_on = shm_kill_after(child, at);
+	if (death.forward) {
+		inside = drain(ring);
+		for (uint64_t i = 0; i < 3 * DEATH_CAPACITY; i++) {
+			cr_assert_eq(put(ring, 2000 + i), WEIR_OK);
+			cr_assert_eq(drain(ring), 1u);
+		}
+	} else {
+		inside = weir_shm_ring_size_approx(ring);
+	}
+	cr_assert(death.takes ? inside == 2 || inside == 3 : inside == 3 || inside == 4, "%zu inside", inside);
+	cr_assert_eq(weir_shm_ring_recover(ring, &freed), WEIR_OK);
+	cr_assert_eq(freed, 1u);
+	expect_whole(ring);
+	cr_assert_eq(drain(ring), death.forward ? 0 : inside);
+	expect_exact(ring, 50);
+	/* The seat works for another process. */
+	cr_assert_eq(weir_shm_ring_destroy(join(death.file), NULL), WEIR_OK);
+	cr_assert_eq(weir_shm_ring_destroy(ring, NULL), WEIR_OK);
+	(void)close(death.file);
+	return goes_on;
+}
+
+static void die_at_each(bool takes, bool forward)
+{
+	size_t at = 0;
+
+	shm_steps_or_skip();
+	while (die_at((struct death){.takes = takes, .forward = forward}, at))
+		at += SHM_STEP_STRIDE;
+	cr_assert_gt(at, 100u, "the call has %zu instructions", at);
+}
+
+Test(shm_ring, killed_at_each_instruction_of_an_enqueue)
+{
+	die_at_each(false, false);
+}
+
+Test(shm_ring, killed_at_each_instruction_of_an_enqueue_and_overtaken)
+{
+	die_at_each(false, true);
+}
+
+Test(shm_ring, killed_at_each_instruction_of_a_dequeue)
+{
+	die_at_each(true, false);
+}
+
+Test(shm_ring, killed_at_each_instruction_of_a_dequeue_and_overtaken)
+{
+	die_at_each(true, true);
+}
+
+static int die_in_a_recovery(void *context)
+{
+	const struct death *death = context;
+	struct weiri_frames *frames;
+	const weiri_seat *seats;
+	weir_shm_ring *ring;
+
+	CHILD_CHECK(weir_shm_ring_attach(death->file, &ring, NULL) == WEIR_OK);
+	frames = (struct weiri_frames *)(void *)ring;
+	seats = (const weiri_seat *)(const void *)(frames->shared + frames->layout.seats);
+	CHILD_CHECK(shm_begin_steps() == 0);
+	{
+		uint32_t interrupted = 0;
+
+		(void)weiri_frames_recover(frames, 0, weiri_seats_owner(&seats[0]), &interrupted);
+	}
+	(void)shm_end_steps();
+	return 0;
+}
+
+/*
+ * A process dies between its CAS and the records of it, and then the process that recovers it dies,
+ * at each instruction.
+ */
+static int recover_and_die_at(size_t first, size_t at)
+{
+	struct death death = {.file = shm_file(), .takes = true};
+	weir_shm_ring *ring;
+	uint64_t number;
+	size_t freed;
+	int goes_on;
+
+	ring = make(death.file, DEATH_CAPACITY, ITEM, 3, 1); /* seat 0 is this process's */
+	cr_assert_eq(weir_shm_ring_destroy(ring, NULL), WEIR_OK);
+	{
+		pid_t child = shm_stepped_child(die_in_a_call, &death); /* it has seat 0 */
+
+		(void)shm_kill_after(child, first);
+	}
+	ring = join(death.file); /* seat 1: seat 0 is not free before a recovery */
+	for (uint64_t i = 1; i <= 3; i++)
+		(void)put(ring, i);
+	goes_on = shm_kill_after(shm_stepped_child(die_in_a_recovery, &death), at);
+	cr_assert_eq(weir_shm_ring_recover(ring, &freed), WEIR_OK);
+	cr_assert_eq(freed, 2u);
+	expect_whole(ring);
+	while (get(ring, &number) == WEIR_OK)
+		;
+	expect_exact(ring, 50);
+	cr_assert_eq(weir_shm_ring_destroy(ring, NULL), WEIR_OK);
+	(void)close(death.file);
+	return goes_on;
+}
+
+Test(shm_ring, killed_at_each_instruction_of_a_recovery)
+{
+	shm_steps_or_skip();
+	for (size_t first = 60; first < 140; first += 20) {
+		for (size_t at = 0; recover_and_die_at(first * SHM_STEP_STRIDE, at); at += 3 * SHM_STEP_STRIDE)
+			;
+	}
+}
+
+/* -- kills at random, with traffic ------------------------------------------------------------- */
+
+enum { PRODUCERS = 3, KILLS = 150, INCARNATIONS = KILLS + PRODUCERS + 1 };
+
+struct traffic {
+	int file;
+	uint64_t incarnation;
+};
+
+static int produce_for_ever(void *context)
+{
+	const struct traffic *traffic = context;
+	weir_shm_ring *ring;
+	uint64_t sequence = 0;
+
+	CHILD_CHECK(weir_shm_ring_attach(traffic->file, &ring, NULL) == WEIR_OK);
+	for (;;) {
+		if (put(ring, traffic->incarnation << 32 | (sequence + 1)) == WEIR_OK)
+			sequence++;
+	}
+}
+
+/* Takes what is inside. The items of one producer come in order, without a gap. */
+static void receive(weir_shm_ring *ring, uint64_t last[], size_t most)
+{
+	uint64_t number;
+
+	for (size_t i = 0; i < most && get(ring, &number) == WEIR_OK; i++) {
+		uint64_t who = number >> 32;
+
+		cr_assert_lt(who, (uint64_t)INCARNATIONS, "a torn item");
+		cr_assert_eq((uint32_t)number, ++last[who]);
+	}
+}
+
+Test(shm_ring, producers_are_killed_at_random)
+{
+	struct traffic traffic = {.file = shm_file()};
+	weir_shm_ring *ring = make(traffic.file, 64, ITEM, PRODUCERS + 1, 1);
+	uint64_t last[INCARNATIONS] = {0}, random = 4711;
+	pid_t child[PRODUCERS];
+
+	for (int i = 0; i < PRODUCERS; i++, traffic.incarnation++)
+		child[i] = shm_child(produce_for_ever, &traffic);
+	for (int kills = 0; kills < KILLS; kills++, traffic.incarnation++) {
+		size_t victim;
+		uint64_t until;
+
+		random = random * 6364136223846793005u + 1442695040888963407u;
+		victim = (size_t)(random >> 33) % PRODUCERS;
+		until = weir_now_ns() + (random >> 20) % 700000;
+		do {
+			receive(ring, last, 64);
+		} while (weir_now_ns() < until);
+		shm_kill(child[victim]);
+		child[victim] = shm_child(produce_for_ever, &traffic); /* attach recovers the seat */
+	}
+	for (int i = 0; i < PRODUCERS; i++)
+		shm_kill(child[i]);
+	receive(ring, last, SIZE_MAX);
+	cr_assert_eq(weir_shm_ring_recover(ring, NULL), WEIR_OK);
+	expect_whole(ring);
+	expect_exact(ring, 1);
+	cr_assert_eq(weir_shm_ring_destroy(ring, NULL), WEIR_OK);
+	(void)close(traffic.file);
+}
+
+static int hold_a_frame(void *context)
+{
+	const struct traffic *traffic = context;
+	struct weir_shm_frame frame;
+	weir_shm_ring *ring;
+
+	CHILD_CHECK(weir_shm_ring_attach(traffic->file, &ring, NULL) == WEIR_OK);
+	CHILD_CHECK(weir_shm_ring_try_reserve(ring, &frame) == WEIR_OK);
+	CHILD_CHECK(raise(SIGSTOP) == 0);
+	return 0;
+}
+
+Test(shm_ring, a_stopped_process_is_not_gone_and_blocks_no_other)
+{
+	struct traffic traffic = {.file = shm_file()};
+	weir_shm_ring *ring = make(traffic.file, 4, ITEM, 2, 1), *other = NULL;
+	pid_t child = shm_child(hold_a_frame, &traffic);
+	siginfo_t info;
+	size_t freed = 7;
+	int status;
+
+	cr_assert_eq(waitpid(child, &status, WUNTRACED), child);
+	cr_assert(WIFSTOPPED(status));
+	cr_assert_eq(weir_shm_ring_recover(ring, &freed), WEIR_OK);
+	cr_assert_eq(freed, 0u);
+	expect_exact(ring, 1);
+	cr_assert_eq(weir_shm_ring_attach(traffic.file, &other, NULL), WEIR_RESOURCE_EXHAUSTED);
+	cr_assert_eq(kill(child, SIGKILL), 0);
+	/* A zombie is gone, although its parent has not waited for it. */
+	cr_assert_eq(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+	cr_assert_eq(weir_shm_ring_recover(ring, &freed), WEIR_OK);
+	cr_assert_eq(freed, 1u);
+	cr_assert_eq(weir_shm_ring_recover(ring, &freed), WEIR_OK);
+	cr_assert_eq(freed, 0u);
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	other = join(traffic.file);
+	cr_assert_eq(weir_shm_ring_destroy(other, NULL), WEIR_OK);
+	cr_assert_eq(weir_shm_ring_destroy(ring, NULL), WEIR_OK);
+	(void)close(traffic.file);
+}
