@@ -166,7 +166,15 @@ const struct read_contender *const bench_readers[] = {
 
 const struct update_contender *const bench_updates[] = {
 	&weir_update_contender,
+	&weir_inline_update_contender,
+	&weir_pointer_update_contender,
 	&mutex_update_contender,
+#ifdef WEIR_BENCH_SHARED_PTR
+	&shared_ptr_update_contender,
+#endif
+#ifdef WEIR_BENCH_URCU
+	&urcu_update_contender,
+#endif
 	NULL,
 };
 
@@ -175,7 +183,13 @@ const struct addition_contender *const bench_additions[] = {
 };
 
 const struct snapshot_contender *const bench_transactions[] = {
-	&weir_snapshot_contender, &weir_txn_contender, &mutex_snapshot_contender, &seqlock_snapshot_contender, NULL,
+	&weir_snapshot_contender,
+	&weir_inline_snapshot_contender,
+	&weir_txn_contender,
+	&weir_inline_txn_contender,
+	&mutex_snapshot_contender,
+	&seqlock_snapshot_contender,
+	NULL,
 };
 
 const struct publish_contender *const bench_publishers[] = {
@@ -189,6 +203,7 @@ const struct publish_contender *const bench_publishers[] = {
 
 const struct snapshot_contender *const bench_snapshots[] = {
 	&weir_snapshot_contender,
+	&weir_inline_snapshot_contender,
 	&mutex_snapshot_contender,
 	NULL,
 };

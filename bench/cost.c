@@ -24,7 +24,8 @@ enum {
 	BATCH = 32,
 	VARIABLES = 8,
 	CAPACITY = 1024,
-	NODES = 32, /* of a large step; less the step of 1 no-op, and by 31, it is the cost of a node */
+	NODES = 32,  /* of a large step; less the step of 1 no-op, and by 31, it is the cost of a node */
+	KEPT = 1024, /* writes until a thread keeps enough blocks */
 	MAX_OPERATIONS = 64
 };
 
@@ -46,6 +47,7 @@ static _Alignas(64) weir_read reads[VARIABLES];
 static weir_var_cache cache;
 static weir_tensor *value;
 static uint64_t numbers[BATCH];
+static uint64_t inline_version;
 static struct weiri_eventcount event;
 static volatile uint64_t sink;
 
@@ -368,6 +370,69 @@ static void update_100_rows(void)
 	must(weir_table_scatter(rows, WEIR_SCATTER_ADD, many, plus_one, WEIR_NO_DEADLINE, NULL, NULL));
 }
 
+/* -- variables of bytes ------------------------------------------------------------------------ */
+
+struct words {
+	uint64_t word[8];
+};
+
+static void inline_assign(void)
+{
+	struct words next = {{1}};
+
+	must(weir_var_assign_value(vars[0], WEIR_VALUE_OF(next), WEIR_NO_DEADLINE, NULL, NULL));
+}
+
+static enum weir_status add_one(void *context, const weir_read *current, weir_value *next, weir_error *error)
+{
+	(void)context, (void)current, (void)error;
+	((struct words *)next->room)->word[0]++;
+	return WEIR_OK;
+}
+
+static void inline_update(void)
+{
+	must(weir_var_update_value(vars[0], add_one, NULL, WEIR_NO_DEADLINE, NULL, NULL));
+}
+
+static void inline_copy(void)
+{
+	struct words copy;
+
+	must(weir_var_read_into(vars[0], &copy, sizeof(copy), NULL, NULL));
+	sink = copy.word[0];
+}
+
+static void inline_commit(void)
+{
+	struct words next = {{1}};
+	struct weir_value_part parts[2];
+
+	for (int i = 0; i < 2; i++)
+		parts[i] = (struct weir_value_part){vars[i], inline_version, WEIR_VALUE_OF(next)};
+	must(weir_var_commit_values(parts, 2, WEIR_NO_DEADLINE, NULL, NULL));
+	inline_version++;
+}
+
+/* Writes until the thread keeps enough blocks, so that the allocator has no part in what follows. */
+static void inline_begin(void)
+{
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .kind = WEIR_VAR_INLINE, .size = sizeof(struct words)};
+	struct words first = {{0}};
+
+	for (int i = 0; i < VARIABLES; i++)
+		must(weir_var_create_value(WEIR_VALUE_OF(first), &options, &vars[i], NULL));
+	inline_version = 1;
+	for (int i = 0; i < KEPT; i++)
+		inline_commit();
+}
+
+static void inline_end(void)
+{
+	for (int i = 0; i < VARIABLES; i++)
+		weir_var_destroy(vars[i], NULL);
+}
+
 /* -- steps ------------------------------------------------------------------------------------- */
 
 static weir_graph *graph;
@@ -527,6 +592,11 @@ static const struct operation {
 	{"table of 1 GiB, update of a row", rows_begin_1_gib, nothing, update_1_row, nothing, rows_end},
 	{"table of 32 MiB, update of 100 rows", rows_begin_32_mib, nothing, update_100_rows, nothing, rows_end},
 	{"table of 1 GiB, update of 100 rows", rows_begin_1_gib, nothing, update_100_rows, nothing, rows_end},
+	{"inline assign of 64 bytes", inline_begin, nothing, inline_assign, nothing, inline_end},
+	{"inline update of 64 bytes", inline_begin, nothing, inline_update, nothing, inline_end},
+	{"inline copy of 64 bytes", inline_begin, nothing, inline_copy, nothing, inline_end},
+	{"inline commit of 2 x 64 bytes", inline_begin, nothing, inline_commit, nothing, inline_end},
+
 	{"step of 1 no-op", one_no_op, nothing, step, nothing, steps_end},
 	{"step of 32 no-ops in a chain", chain_of_no_ops, nothing, step, nothing, steps_end},
 	{"step of 32 no-ops in a chain, deadline", chain_of_no_ops, nothing, step_in_time, nothing, steps_end},

@@ -7,6 +7,7 @@
  * in order and without a gap; no number is marked twice; a kill loses at most the one number that
  * its process had taken; after a recovery both rings hold exactly their capacity.
  */
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -95,6 +96,8 @@ static void publish_for_ever(uint64_t publisher)
 	for (uint64_t number = 1;;) {
 		if (publish(ring, publisher, number) == WEIR_OK)
 			number++;
+		else
+			(void)sched_yield();
 	}
 }
 
@@ -110,8 +113,10 @@ static void take_for_ever(void)
 	for (;;) {
 		uint64_t bit;
 
-		if (take(ring, &publisher, &number, &whole) != WEIR_OK)
+		if (take(ring, &publisher, &number, &whole) != WEIR_OK) {
+			(void)sched_yield();
 			continue;
+		}
 		bit = UINT64_C(1) << number % WORD_BITS;
 		/* [relaxed] counts, which the parent reads after the child's end. */
 		if (!whole || number >= MARKS)

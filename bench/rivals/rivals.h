@@ -32,14 +32,15 @@ extern const struct read_contender weir_read_contender, weir_look_contender, wei
 	urcu_mb_inlined_contender, urcu_memb_called_contender, urcu_memb_inlined_contender, urcu_qsbr_called_contender,
 	urcu_qsbr_inlined_contender, xenium_debra_contender, xenium_ebr_contender, xenium_he_contender, xenium_hp_contender,
 	xenium_lfrc_contender, xenium_nebr_contender, xenium_qsbr_contender, xenium_stamp_it_contender;
-extern const struct update_contender weir_update_contender, mutex_update_contender;
+extern const struct update_contender weir_update_contender, weir_inline_update_contender, weir_pointer_update_contender,
+	mutex_update_contender, shared_ptr_update_contender, urcu_update_contender;
 extern const struct addition_contender weir_addition_contender, weir_retry_contender, mutex_copy_contender,
 	mutex_in_place_contender;
 extern const struct publish_contender weir_publish_contender, urcu_publish_contender, urcu_budget_publish_contender;
 extern const struct names_contender weir_names_contender, mutex_names_contender, rwlock_names_contender;
 extern const struct section_contender weir_section_contender, fair_section_contender, mutex_section_contender;
 extern const struct snapshot_contender weir_snapshot_contender, weir_txn_contender, mutex_snapshot_contender,
-	seqlock_snapshot_contender;
+	seqlock_snapshot_contender, weir_inline_snapshot_contender, weir_inline_txn_contender;
 extern const struct scatter_contender weir_table_contender, weir_var_scatter_contender, rwlock_scatter_contender;
 extern const struct scatter_contender mutex_scatter_contender, sharded_scatter_contender;
 extern const struct counter_contender weir_counter_contender, weir_histogram_contender, atomic_counter_contender,

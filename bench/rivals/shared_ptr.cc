@@ -50,3 +50,48 @@ template <size_t N> struct cell final : bench::reads {
 
 extern "C" const read_contender shared_ptr_read_contender =
 	bench::read<cell>({"std::atomic<std::shared_ptr>", STD_TEXT(_GLIBCXX_RELEASE), nullptr, 0});
+
+namespace
+{
+
+using update_cell = cell<8>;
+
+void *update_create()
+{
+	return new update_cell;
+}
+
+void update_destroy(void *self)
+{
+	delete static_cast<update_cell *>(self);
+}
+
+void update_many(void *self, uint64_t count)
+{
+	auto &current = static_cast<update_cell *>(self)->current;
+
+	for (uint64_t i = 0; i < count; i++) {
+		auto old = current.load(std::memory_order_acquire);
+		auto next = std::make_shared<update_cell::value>(old->word[0] + 1);
+
+		while (!current.compare_exchange_weak(old, next, std::memory_order_acq_rel, std::memory_order_acquire))
+			next = std::make_shared<update_cell::value>(old->word[0] + 1);
+	}
+}
+
+uint64_t update_value(void *self)
+{
+	return static_cast<update_cell *>(self)->current.load(std::memory_order_acquire)->word[0];
+}
+
+} // namespace
+
+extern "C" const update_contender shared_ptr_update_contender = {
+	{"std::atomic<std::shared_ptr>", STD_TEXT(_GLIBCXX_RELEASE), nullptr, 0},
+	update_create,
+	update_destroy,
+	nullptr,
+	nullptr,
+	update_many,
+	update_value,
+};

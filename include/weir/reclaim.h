@@ -40,6 +40,7 @@ struct weir_reclaim_stats {
 	/* of large values, for weir_var_assign_add, _sub and _scatter; one copy may serve many calls */
 	uint64_t copies;
 	uint64_t copies_wasted; /* copies that were discarded because another writer published first */
+	uint64_t kept_bytes;    /* freed blocks that threads keep for their next writes */
 };
 #define WEIR_RECLAIM_STATS_INIT WEIR_STRUCT_SIZE(struct weir_reclaim_stats)
 

@@ -366,7 +366,7 @@ static void setup_committed(void *context)
 static void end_commit(struct weiri_scope *scope)
 {
 	weiri_commit_end(scope, scene.commit);
-	weiri_scope_retire(scope, &scene.commit->retired);
+	weiri_commit_retire(scope, scene.commit);
 }
 
 /*
@@ -378,7 +378,7 @@ static struct weiri_retired *look_at_cell(struct weiri_scope *scope)
 	struct weiri_version *head;
 
 	weiri_section_read(scope->record, &scene.var->head, &head);
-	if (weiri_load_seq_cst(&head->stamp) != WEIRI_STAMP_NONE)
+	if (weiri_load_acquire(&head->stamp) != WEIRI_STAMP_NONE)
 		return NULL;
 	return &head->commit->retired;
 }

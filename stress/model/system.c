@@ -108,7 +108,9 @@ int __wrap_snprintf(char *to, size_t size, const char *format, ...)
 
 /* -- memory ------------------------------------------------------------------------------------ */
 
-static void *allocate(void *context, size_t size, size_t alignment)
+void *weiri_default_allocate(void *context, size_t size, size_t alignment);
+
+void *weiri_default_allocate(void *context, size_t size, size_t alignment)
 {
 	(void)context;
 	return heap_allocate(size, alignment);
@@ -120,7 +122,7 @@ static void release(void *context, void *memory, size_t size, size_t alignment)
 	heap_release_of(memory, size, alignment);
 }
 
-static const weir_allocator model_allocator = {allocate, release, NULL};
+static const weir_allocator model_allocator = {weiri_default_allocate, release, NULL};
 
 const weir_allocator *weir_default_allocator(void)
 {

@@ -34,7 +34,7 @@
 struct weiri_step;
 struct weiri_frame;
 
-enum { WEIRI_NO_UNIT = UINT32_MAX };
+enum { WEIRI_NO_UNIT = INT32_MAX };
 
 /* Of a unit that is ready or waits. Not initialized before. */
 struct weiri_frame_unit {

@@ -79,7 +79,7 @@ static enum weir_status index_feeds(struct weiri_compiler *c)
 	weiri_node_map_init(&c->feeds.nodes, c->allocator);
 	if (c->signature->feed_count == 0)
 		return WEIR_OK;
-	if (c->signature->feed_count > INT32_MAX)
+	if (c->signature->feed_count > WEIRI_PLAN_MOST)
 		return weiri_fail(c->error, WEIR_RESOURCE_EXHAUSTED, "there are too many feeds");
 	c->feeds.first = weiri_allocate(c->allocator, feed_index_bytes(c), _Alignof(uint32_t));
 	c->feeds.next = weiri_allocate(c->allocator, feed_index_bytes(c), _Alignof(uint32_t));
@@ -412,8 +412,9 @@ static enum weir_status make_plan(struct weiri_compiler *c)
 	struct weiri_plan *plan;
 	enum weir_status status;
 
-	/* Numbers in a plan have 32 bits. */
-	if (slots > INT32_MAX || counts.inputs > INT32_MAX || counts.holds > INT32_MAX)
+	/* There are at most as many counts as units and slots. */
+	if (slots + c->order.unit_count > WEIRI_PLAN_MOST || counts.inputs > WEIRI_PLAN_MOST ||
+	    counts.holds > WEIRI_PLAN_MOST)
 		return weiri_fail(c->error, WEIR_RESOURCE_EXHAUSTED, "the plan has too many values");
 	plan = allocate_plan(c, &counts);
 	if (plan == NULL)

@@ -44,10 +44,13 @@ struct weiri_signature {
 	uint64_t hash;
 };
 
+/* Numbers of a plan are at most this, so that the constants below are none of them. */
+enum { WEIRI_PLAN_MOST = INT32_MAX - 2 };
+
 /* What keeps the value of a slot alive; any other value is the number of the hold that does. */
 enum {
-	WEIRI_OWNER_OUTSIDE = UINT32_MAX,  /* the caller or the graph */
-	WEIRI_OWNER_FRAME = UINT32_MAX - 1 /* the frame has a reference to it */
+	WEIRI_OWNER_OUTSIDE = INT32_MAX,  /* the caller or the graph */
+	WEIRI_OWNER_FRAME = INT32_MAX - 1 /* the frame has a reference to it */
 };
 
 struct weiri_plan_slot {
@@ -57,8 +60,8 @@ struct weiri_plan_slot {
 
 /* What a use of a slot ends; any other value is the number of the count that tells. */
 enum {
-	WEIRI_ENDS_NOTHING = UINT32_MAX, /* the value stays, or another input of the same node ends it */
-	WEIRI_ENDS_VALUE = UINT32_MAX - 1
+	WEIRI_ENDS_NOTHING = INT32_MAX, /* the value stays, or another input of the same node ends it */
+	WEIRI_ENDS_VALUE = INT32_MAX - 1
 };
 
 /* An input of a plan node. */
@@ -91,7 +94,7 @@ struct weiri_plan_node {
 /* A thread that runs nodes looks at the clock and the tokens after nodes of this weight together. */
 enum { WEIRI_LOOK_WEIGHT = 64 };
 
-enum { WEIRI_NO_COUNT = UINT32_MAX };
+enum { WEIRI_NO_COUNT = INT32_MAX };
 
 struct weiri_unit {
 	uint32_t first, end; /* its nodes */

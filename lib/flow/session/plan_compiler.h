@@ -16,7 +16,7 @@ struct weiri_feed_index {
 	size_t count;
 };
 
-enum { WEIRI_NO_FEED = UINT32_MAX };
+enum { WEIRI_NO_FEED = INT32_MAX };
 
 /*
  * The order of the nodes, before the plan exists. Nodes have two numbers: the one under which they

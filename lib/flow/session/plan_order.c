@@ -41,8 +41,7 @@ static enum weir_status allocate(struct weiri_compiler *c)
 	struct weiri_layout layout = {0};
 	size_t at[PARTS];
 
-	/* Numbers in a plan have 32 bits. */
-	if (nodes > INT32_MAX || edges > INT32_MAX)
+	if (nodes > WEIRI_PLAN_MOST || edges > WEIRI_PLAN_MOST)
 		return weiri_fail(c->error, WEIR_RESOURCE_EXHAUSTED, "the plan has too many nodes or edges");
 	for (size_t i = 0; i < PARTS; i++)
 		at[i] = weiri_layout_add(&layout, counts[i], sizeof(uint32_t));

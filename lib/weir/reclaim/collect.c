@@ -60,6 +60,11 @@
  *   P4  end(collector) -> a flush that finds `collecting` even: the survivors are back
  *   P5  take(collector) -> pin(collector): pinned_lo was cleared; a collector that pins after the
  *       take notes its lo after the clearing
+ *   P6  retire(an object that dies late) -> era_begin(collector) -> enter(section): what the
+ *       retiring thread wrote before, which tells others not to reach the object. P2 carries it to
+ *       the collector that takes the object, and the era that this begins afterwards to each section
+ *       that begins in that era or later. So a section that may still reach the object began in an
+ *       earlier era than the death that the collector sets, which is that era
  *   F1, P1 of section.h
  * Why pinned objects may be skipped. The object met [lo, hi] of the section, and hi only grows. A
  * later section of the same record with the same lo meets the object as well. For suppose that the
@@ -475,10 +480,12 @@ struct portion {
 	struct held held;
 	struct weiri_retired *list;
 	uint64_t bytes;
-	uint64_t last_era; /* of the collector's last collection */
-	size_t number;     /* of the stack that was taken last, and of that to which survivors go */
-	stack *home;       /* the stack for survivors that are not pinned */
-	bool any_kept;     /* true: some object was held */
+	uint64_t last_era;     /* of the collector's last collection */
+	uint64_t taken_before; /* an era that began after the objects were taken; 0: none yet */
+	size_t number;         /* of the stack that was taken last, and of that to which survivors go */
+	stack *home;           /* the stack for survivors that are not pinned */
+	bool any_kept;         /* true: some object was held */
+	bool any_late;         /* true: some object got its death in this collection */
 	/* Called for each survivor, if not NULL. */
 	weiri_kept_fn *kept;
 	void *context;
@@ -575,6 +582,15 @@ static bool pin(struct portion *portion, struct weiri_retired *object)
 	return true;
 }
 
+/* Returns an era that began after the objects of the portion were taken: P6. */
+static uint64_t late_death(struct portion *portion)
+{
+	if (portion->taken_before == 0)
+		portion->taken_before = weiri_era_begin();
+	portion->any_late = true;
+	return portion->taken_before;
+}
+
 /* Frees the objects of the portion that are not held. Pins each other one, or puts it back. */
 static void sort_out(struct portion *portion)
 {
@@ -586,6 +602,8 @@ static void sort_out(struct portion *portion)
 		examined++;
 		/* [relaxed] for the thread that finds this collection abandoned. */
 		weiri_store_relaxed(&portion->record->rest, next);
+		if (object->death == WEIRI_DIES_LATE)
+			object->death = late_death(portion);
 		if (is_held(&portion->held, object)) {
 			if (portion->kept != NULL)
 				portion->kept(portion->context, object);
@@ -634,8 +652,11 @@ static void finish(struct portion *portion)
 {
 	if (portion->list == NULL)
 		return;
-	if (portion->held.era == 0)
+	portion->taken_before = 0;
+	if (portion->held.era == 0) {
 		look_at_readers(portion);
+		portion->taken_before = portion->held.era;
+	}
 	sort_out(portion);
 }
 
@@ -682,8 +703,11 @@ bool weiri_is_collecting(const struct weiri_record *record)
 
 enum scope { MINE, EVERYBODYS };
 
-/* Runs one collection, and calls kept(), if not NULL, for each survivor. */
-static void collect_and_hear(struct weiri_record *record, enum scope scope, weiri_kept_fn *kept, void *context)
+/*
+ * Runs one collection, and calls kept(), if not NULL, for each survivor. Returns true if some
+ * objects got their death only now, so that another collection may free them (P6).
+ */
+static bool collect_and_hear(struct weiri_record *record, enum scope scope, weiri_kept_fn *kept, void *context)
 {
 	struct portion portion = {
 		.record = record, .last_era = weiri_load_relaxed(&record->last_era), .kept = kept, .context = context};
@@ -710,19 +734,24 @@ static void collect_and_hear(struct weiri_record *record, enum scope scope, weir
 	WEIR_ASSERT_INSTANT(assert_counted());
 	/* [P4 release] Pairs with collections_at_rest(). */
 	weiri_store_release(&record->collecting, weiri_load_relaxed(&record->collecting) + 1);
+	return portion.any_late;
 }
 
 void weiri_collect_everybodys(struct weiri_record *record, weiri_kept_fn *kept, void *context)
 {
-	collect_and_hear(record, EVERYBODYS, kept, context);
+	(void)collect_and_hear(record, EVERYBODYS, kept, context);
 }
 
-static void collect(struct weiri_record *record, enum scope scope)
+/* Returns what collect_and_hear() does. */
+static bool collect(struct weiri_record *record, enum scope scope)
 {
+	bool any_late;
+
 	if (weiri_is_collecting(record)) /* a reclaim function retired; this collection is enough */
-		return;
-	collect_and_hear(record, scope, NULL, NULL);
+		return false;
+	any_late = collect_and_hear(record, scope, NULL, NULL);
 	weiri_stalls_after_collection(record);
+	return any_late;
 }
 
 void weiri_retire(struct weiri_record *record, struct weiri_retired *object)
@@ -730,7 +759,8 @@ void weiri_retire(struct weiri_record *record, struct weiri_retired *object)
 	bool large = object->bytes >= REPORT_BYTES;
 
 	/* [seq_cst] after the unlinking; see I1 in section.h. */
-	object->death = weiri_load_seq_cst(&weiri_era);
+	if (object->death != WEIRI_DIES_LATE)
+		object->death = weiri_load_seq_cst(&weiri_era);
 	WEIR_ASSERT2(I1, object->birth <= object->death);
 	WEIR_ASSERT_INSTANT(assert_on_no_stack(object));
 	weiri_count(&record->unreported_bytes, object->bytes);
@@ -741,7 +771,7 @@ void weiri_retire(struct weiri_record *record, struct weiri_retired *object)
 		report(record);
 	if (weiri_load_relaxed(&record->since_collection) >= COLLECT_EVERY ||
 	    (large && retired_bytes() > weir_reclaim_budget() / COLLECT_SHARE))
-		collect(record, MINE);
+		(void)collect(record, MINE);
 }
 
 void weiri_retire_unreachable(struct weiri_record *record, struct weiri_retired *object)
@@ -815,7 +845,8 @@ static bool ended(condition *holds, struct weiri_record *record)
 {
 	if (!holds())
 		return true;
-	collect(record, EVERYBODYS);
+	if (collect(record, EVERYBODYS) && holds())
+		(void)collect(record, EVERYBODYS);
 	return !holds();
 }
 
@@ -1054,6 +1085,7 @@ enum weir_status weir_reclaim_get_stats(struct weir_reclaim_stats *stats)
 		sum.slot_misses += weiri_load_relaxed(&record->slot_misses);
 		sum.copies += weiri_load_relaxed(&record->copies);
 		sum.copies_wasted += weiri_load_relaxed(&record->copies_wasted);
+		sum.kept_bytes += weiri_load_relaxed(&record->magazine_bytes);
 		sum.threads++;
 	}
 	for (struct weiri_record *record = first_record(); record != NULL; record = record->next)

@@ -33,6 +33,13 @@ static inline void weiri_retired_init(struct weiri_retired *object, size_t bytes
 }
 
 /*
+ * In `death` of an object that is about to be retired: other threads may learn late that they must
+ * not reach it. The first collection that takes the object sets its death, and another one frees
+ * it. So the object need not be unlinked by a seq_cst access; see P6 of collect.c.
+ */
+#define WEIRI_DIES_LATE UINT64_MAX
+
+/*
  * Retires an object that no new section can reach. Must be called outside sections. Collects when
  * enough has accumulated, and then runs the reclaim functions of objects that can be freed.
  * Lock-free.

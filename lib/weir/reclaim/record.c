@@ -61,6 +61,7 @@
 #include "base/thread.h"
 #include "base/memory.h"
 #include "reclaim/collect.h"
+#include "reclaim/magazine.h"
 
 WEIRI_TLS struct weiri_record *weiri_record_mine;
 _Atomic(struct weiri_record *) weiri_records;
@@ -97,6 +98,7 @@ static uint64_t next_owner(uint64_t owner)
 static void vacate(struct weiri_record *record)
 {
 	weiri_collect_abandoned(record);
+	weiri_magazine_end(record);
 	/* [relaxed] only the owner changes it. [P2 release] pairs with adopt(). */
 	weiri_store_release(&record->owner, without_thread(weiri_load_relaxed(&record->owner)));
 }

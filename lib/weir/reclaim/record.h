@@ -17,13 +17,15 @@
 #include "base/atomic.h"
 #include "base/compiler.h"
 
+struct weiri_kept_block;
 struct weiri_retired;
 
 enum {
 	WEIRI_SLOTS = 8,           /* hazard slots for single reads */
 	WEIRI_SNAPSHOT_SLOTS = 64, /* hazard slots for snapshots */
-	WEIRI_STACKS = 8,          /* of retired objects, so that a collector can take one of them */
-	WEIRI_RECORD_SIZE = 1024   /* also its alignment, so that a slot's address tells its record */
+	WEIRI_MAGAZINE_LISTS = 8,
+	WEIRI_STACKS = 8,        /* of retired objects, so that a collector can take one of them */
+	WEIRI_RECORD_SIZE = 1024 /* also its alignment, so that a slot's address tells its record */
 };
 
 /* A hazard slot: NULL, or an object that must not be freed. */
@@ -50,6 +52,7 @@ struct weiri_record {
 	_Atomic(uint32_t) poke;
 	_Atomic(uint32_t) waits;           /* 1 if memory_waiters (collect.c) counts the owner */
 	_Atomic(uint32_t) snapshots_ahead; /* how many snapshots will advance the clock at once */
+	_Atomic(uint64_t) magazine_bytes;  /* at least what the lists of the magazine have */
 	/*
 	 * The objects that a collection on this thread holds: `rest` it has not examined yet, `kept` it
 	 * will put back. Read by a thread that finds the collection abandoned.
@@ -97,6 +100,9 @@ struct weiri_record {
 	alignas(WEIRI_LINE) _Atomic(uint64_t) pinned_lo[WEIRI_STACKS];
 
 	alignas(WEIRI_LINE) struct weiri_slot snapshot_slots[WEIRI_SNAPSHOT_SLOTS];
+
+	/* Used by the owner only: freed blocks of 1, 2, ... lines (magazine.h). */
+	alignas(WEIRI_LINE) _Atomic(struct weiri_kept_block *) magazine[WEIRI_MAGAZINE_LISTS];
 };
 
 _Static_assert(sizeof(struct weiri_record) == WEIRI_RECORD_SIZE, "a slot's address must tell its record");

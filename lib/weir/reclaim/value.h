@@ -14,8 +14,8 @@
  * the pointer on (a variable, a queue) orders that. The count cannot overflow: each reference is a
  * pointer somewhere in an address space of SIZE_MAX bytes.
  *
- * Progress: retain and release are one read-modify-write; the last release runs the end of the
- * kind.
+ * Progress: a retain is one read-modify-write, and a release at most one; the last release runs the
+ * end of the kind.
  * Checked: tests/test_tensor.c, plain, ASan + UBSan and TSan.
  */
 #ifndef WEIRI_RECLAIM_VALUE_H
@@ -88,8 +88,18 @@ static inline bool weiri_value_let_go(struct weiri_value *value)
 	 * followed by an acquire fence in the last call only, because ThreadSanitizer does not see
 	 * fences.
 	 */
-	size_t before = weiri_fetch_sub_acq_rel(&value->references, (size_t)1);
+	size_t before;
 
+	/*
+	 * [P1 acquire] If the caller has the only reference, no other thread can take one: it would need
+	 * a reference or a section that protects one. So no read-modify-write is needed. Mostly the
+	 * version of a value has its only reference.
+	 */
+	if (weiri_load_acquire(&value->references) == 1) {
+		weiri_store_relaxed(&value->references, (size_t)0); /* [relaxed] no other thread reads it; for O1 */
+		return true;
+	}
+	before = weiri_fetch_sub_acq_rel(&value->references, (size_t)1);
 	WEIR_ASSERT1(O1, before >= 1);
 	return before == 1;
 }

@@ -457,6 +457,9 @@ bool weiri_frames_lay_out(const struct weiri_frames_geometry *geometry, struct w
 	layout->seats = layout->bells + BELLS;
 	layout->hands = round_up(layout->seats + geometry->seats * sizeof(uint64_t), WEIRI_APART);
 	layout->frames = layout->hands + (size_t)geometry->seats * geometry->hands * sizeof(struct weiri_hand);
+	/* In 64 bits: where addresses have 32, the ring may be too large for them. */
+	if ((uint64_t)count_of(geometry) * layout->stride > PTRDIFF_MAX / 2 - layout->frames)
+		return false;
 	layout->size = layout->frames + count_of(geometry) * layout->stride;
 	return true;
 }

@@ -74,7 +74,7 @@ struct weiri_frames {
 	struct weiri_own_hand own[WEIRI_FRAMES_MAX_HANDS];
 };
 
-/* Returns false if the geometry is out of bounds. */
+/* Returns false if the geometry is out of bounds, or too large for the address space. */
 bool weiri_frames_lay_out(const struct weiri_frames_geometry *geometry, struct weiri_frames_layout *layout);
 /* Writes the first contents into memory that is cleared. */
 void weiri_frames_fill(const struct weiri_frames_geometry *geometry, const struct weiri_frames_layout *layout,

@@ -239,6 +239,9 @@ bool weiri_newest_lay_out(const struct weiri_newest_geometry *geometry, struct w
 	layout->claims = round_up(layout->seats + geometry->seats * sizeof(weiri_seat), WEIRI_APART);
 	layout->buffers = layout->claims + claims * sizeof(struct weiri_claim);
 	layout->stride = sizeof(struct weiri_buffer) + round_up(geometry->value_size, WEIRI_LINE);
+	/* In 64 bits: where addresses have 32, the buffers may be too large for them. */
+	if ((uint64_t)(claims + 2) * layout->stride > PTRDIFF_MAX / 2 - layout->buffers)
+		return false;
 	layout->size = layout->buffers + (claims + 2) * layout->stride;
 	return true;
 }

@@ -61,6 +61,7 @@ struct weiri_newest {
 	WEIRI_ALIGNED_APART _Atomic(uint64_t) idle; /* bit i: own claim i is not in use */
 };
 
+/* Returns false if the geometry is out of bounds, or too large for the address space. */
 bool weiri_newest_lay_out(const struct weiri_newest_geometry *geometry, struct weiri_newest_layout *layout);
 /* `shared` is cleared, or in use: it needs no first contents. */
 void weiri_newest_open(struct weiri_newest *newest, const struct weiri_newest_geometry *geometry,

@@ -169,7 +169,8 @@ enum weir_status weir_shm_latest_create(int fd, size_t value_size, const struct 
 	if (status != WEIR_OK)
 		return status;
 	geometry = geometry_of(&head);
-	(void)weiri_newest_lay_out(&geometry, &layout); /* the options are within its bounds */
+	if (!weiri_newest_lay_out(&geometry, &layout))
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "%s: the buffers do not fit into the address space", what);
 	head.size = layout.size;
 	status = weiri_mapping_create(what, fd, &head, sizeof(weir_shm_latest), &mapping, error);
 	return status == WEIR_OK ? start(fd, &mapping, &head, identity, out, error) : status;

@@ -173,7 +173,8 @@ enum weir_status weir_shm_ring_create(int fd, size_t capacity, size_t item_size,
 	if (status != WEIR_OK)
 		return status;
 	geometry = geometry_of(&head);
-	(void)weiri_frames_lay_out(&geometry, &layout); /* the options are within its bounds */
+	if (!weiri_frames_lay_out(&geometry, &layout))
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "%s: the frames do not fit into the address space", what);
 	head.size = layout.size;
 	status = weiri_mapping_create(what, fd, &head, PRIVATE_LEAST, &mapping, error);
 	if (status != WEIR_OK)

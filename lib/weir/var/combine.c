@@ -646,6 +646,7 @@ static bool conclude(struct weiri_scope *scope, struct call *call, struct weiri_
 		 */
 		call->given_up = result->value;
 		result->value = NULL;
+		result->retired.death = WEIRI_DIES_LATE; /* with the cell: S2 of version.h */
 		weiri_scope_retire(scope, &result->retired);
 	}
 	return stamp != WEIRI_STAMP_ABORTED;

@@ -53,10 +53,9 @@
  */
 #include "var/commit.h"
 
-#include <stdalign.h>
-
 #include "base/error.h"
 #include "base/sort.h"
+#include "reclaim/magazine.h"
 #include "var/hold.h"
 #include "var/install.h"
 #include "var/kind.h"
@@ -194,8 +193,8 @@ static void finish_aborted(struct weiri_scope *scope, struct weiri_commit *commi
 		struct weiri_version *version = commit->parts[i].version;
 
 		weiri_version_disown(version);
-		/* [S2, P2] no thread needs the cell to learn the outcome. */
-		weiri_store_seq_cst(&version->stamp, WEIRI_STAMP_ABORTED);
+		/* [P2 release] no thread needs the cell to learn the outcome. */
+		weiri_store_release(&version->stamp, WEIRI_STAMP_ABORTED);
 		if (!pin_aborted_part(scope, &commit->parts[i]))
 			weiri_scope_retire(scope, &version->retired); /* V5; a slow helper may still use it */
 	}
@@ -206,8 +205,8 @@ static void finish_committed(struct weiri_scope *scope, struct weiri_commit *com
 	for (size_t i = 0; i < commit->count; i++) {
 		struct weiri_version *version = commit->parts[i].version, *base = version->base;
 
-		/* [S2, P2] no thread needs the cell to learn the outcome. */
-		weiri_store_seq_cst(&version->stamp, stamp);
+		/* [P2 release] no thread needs the cell to learn the outcome. */
+		weiri_store_release(&version->stamp, stamp);
 		if (version->is_mark) /* this thread retires the base; the mark counts for the value */
 			base->retired.bytes -= weiri_value_footprint(base->value);
 		weiri_history_retire(scope, commit->parts[i].var, version, base); /* V5: after the stamp */
@@ -224,12 +223,16 @@ void weiri_commit_end(struct weiri_scope *scope, struct weiri_commit *commit)
 		finish_committed(scope, commit, stamp);
 }
 
+static size_t cell_size(size_t count)
+{
+	return weiri_block_size(sizeof(struct weiri_commit) + count * sizeof(struct weiri_commit_part));
+}
+
 void weiri_commit_free(struct weiri_commit *commit)
 {
 	weir_allocator allocator = commit->allocator;
 
-	weiri_release(&allocator, commit, sizeof(*commit) + commit->count * sizeof(commit->parts[0]),
-	              alignof(struct weiri_commit));
+	weiri_block_release(&allocator, commit, cell_size(commit->count));
 }
 
 static void commit_reclaim(struct weiri_retired *object)
@@ -237,16 +240,16 @@ static void commit_reclaim(struct weiri_retired *object)
 	weiri_commit_free(WEIRI_CONTAINER_OF(object, struct weiri_commit, retired));
 }
 
-/* Frees a commit that was never shared, and its versions. */
-static void commit_discard(struct weiri_commit *commit)
+/* Frees a commit that was never shared, and its versions. `size` is that of its block. */
+static void commit_discard(struct weiri_commit *commit, size_t size)
 {
+	weir_allocator allocator = commit->allocator;
+
 	for (size_t i = 0; i < commit->count; i++) {
-		if (commit->parts[i].version == NULL)
-			continue;
 		weiri_version_disown(commit->parts[i].version);
 		weiri_version_discard(commit->parts[i].version);
 	}
-	weiri_commit_free(commit);
+	weiri_block_release(&allocator, commit, size);
 }
 
 static int by_address(const void *a, const void *b)
@@ -255,6 +258,19 @@ static int by_address(const void *a, const void *b)
 	uintptr_t right = (uintptr_t)((const struct weiri_commit_part *)b)->var;
 
 	return (left > right) - (left < right);
+}
+
+/* Up to this many parts are sorted as they are added. */
+enum { FEW = 8 };
+
+/* Adds a part to a commit that will have `count`, in its place if these are few. */
+static inline void add_part(struct weiri_commit *commit, size_t count, struct weiri_commit_part part)
+{
+	size_t at = commit->count++;
+
+	for (; count <= FEW && at > 0 && by_address(&commit->parts[at - 1], &part) > 0; at--)
+		commit->parts[at] = commit->parts[at - 1];
+	commit->parts[at] = part;
 }
 
 static struct weiri_version *create_version(struct weiri_record *record, const struct weir_value_part *part)
@@ -268,27 +284,27 @@ static struct weiri_commit *create(struct weiri_record *record, const struct wei
 {
 	const weir_var *first = parts->of_tensors != NULL ? parts->of_tensors[0].var : parts->of_values[0].var;
 	const weir_allocator *allocator = &first->allocator;
-	size_t count = parts->count, size = sizeof(struct weiri_commit) + count * sizeof(struct weiri_commit_part);
-	struct weiri_commit *commit = weiri_allocate_zeroed(allocator, size, alignof(struct weiri_commit));
+	size_t count = parts->count, size = cell_size(count);
+	struct weiri_commit *commit = weiri_block_allocate(record, allocator, size);
 
 	if (commit == NULL)
 		return NULL;
-	commit->count = count;
-	commit->allocator = *allocator;
+	*commit = (struct weiri_commit){.allocator = *allocator};
 	weiri_retired_init(&commit->retired, size, commit_reclaim);
 	for (size_t i = 0; i < count; i++) {
 		struct weir_value_part part = weiri_part(parts, i);
 		struct weiri_version *version = create_version(record, &part);
 
 		if (version == NULL) {
-			commit_discard(commit);
+			commit_discard(commit, size);
 			return NULL;
 		}
 		version->commit = commit;
 		version->is_mark = weiri_value_is_none(&part.value);
-		commit->parts[i] = (struct weiri_commit_part){part.var, version, part.expected};
+		add_part(commit, count, (struct weiri_commit_part){part.var, version, part.expected});
 	}
-	weiri_sort(commit->parts, count, sizeof(commit->parts[0]), by_address);
+	if (count > FEW)
+		weiri_sort(commit->parts, count, sizeof(commit->parts[0]), by_address);
 	return commit;
 }
 
@@ -403,7 +419,7 @@ static enum weir_status run(struct weiri_record *record, struct weiri_commit *co
 	*moved = take_bases(&scope, commit);
 	if (moved->var != NULL) {
 		weiri_scope_leave(&scope);
-		commit_discard(commit);
+		commit_discard(commit, cell_size(commit->count));
 		return WEIR_ABORTED;
 	}
 	weiri_commit_help(&scope, commit);
@@ -413,7 +429,7 @@ static enum weir_status run(struct weiri_record *record, struct weiri_commit *co
 	else if (published != NULL)
 		hold_published(commit, parts, published);
 	weiri_commit_end(&scope, commit);
-	weiri_scope_retire(&scope, &commit->retired);
+	weiri_commit_retire(&scope, commit);
 	weiri_scope_leave(&scope);
 	return stamp == WEIRI_COMMIT_ABORTED ? WEIR_ABORTED : WEIR_OK;
 }
@@ -454,7 +470,7 @@ enum weir_status weiri_commit(struct weiri_record *record, const struct weiri_pa
 		twice = find_twice(commit);
 		if (twice != NULL) {
 			*moved = (struct weiri_moved){twice->var, 0, 0};
-			commit_discard(commit);
+			commit_discard(commit, cell_size(commit->count));
 			return WEIR_INVALID_ARGUMENT;
 		}
 		status = run(record, commit, parts, published, moved);

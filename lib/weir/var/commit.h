@@ -74,6 +74,12 @@ struct weiri_commit *weiri_commit_create(struct weiri_record *record, const stru
  * no thread needs the cell, which the caller must still retire.
  */
 void weiri_commit_end(struct weiri_scope *scope, struct weiri_commit *commit);
+/* Retires the cell, not the versions, after weiri_commit_end(). It dies late: S2 of version.h. */
+static inline void weiri_commit_retire(struct weiri_scope *scope, struct weiri_commit *commit)
+{
+	commit->retired.death = WEIRI_DIES_LATE;
+	weiri_scope_retire(scope, &commit->retired);
+}
 /* Frees the cell, not the versions. */
 void weiri_commit_free(struct weiri_commit *commit);
 

@@ -8,8 +8,8 @@
 
 #include "base/assert.h"
 #include "base/error.h"
+#include "reclaim/magazine.h"
 #include "tensor/object.h"
-#include "var/block.h"
 #include "var/tensor_value.h"
 
 /* A version and its value in one block. */

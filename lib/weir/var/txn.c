@@ -45,13 +45,12 @@
  */
 #include <weir/txn.h>
 
-#include <stdalign.h>
 #include <string.h>
 #include <weir/time.h>
 
 #include "base/assert.h"
 #include "base/error.h"
-#include "var/block.h"
+#include "reclaim/magazine.h"
 #include "var/hold.h"
 #include "var/install.h"
 #include "var/kind.h"
@@ -107,10 +106,17 @@ static struct entry *find(const weir_txn *txn, const weir_var *var)
 	return place != 0 ? &txn->entries[place - 1] : NULL;
 }
 
+static void *allocate(const weir_allocator *allocator, size_t bytes)
+{
+	return weiri_block_allocate(weiri_record_mine, allocator, weiri_block_size(bytes));
+}
+
 static void release_arrays(weir_txn *txn)
 {
-	weiri_release(&txn->allocator, txn->entries, txn->room * sizeof(*txn->entries), alignof(struct entry));
-	weiri_release(&txn->allocator, txn->table, 2 * txn->room * sizeof(*txn->table), alignof(uint16_t));
+	if (txn->entries != NULL)
+		weiri_block_release(&txn->allocator, txn->entries, weiri_block_size(txn->room * sizeof(*txn->entries)));
+	if (txn->table != NULL)
+		weiri_block_release(&txn->allocator, txn->table, weiri_block_size(2 * txn->room * sizeof(*txn->table)));
 }
 
 /* Doubles the room. Returns false, and changes nothing, if there is no memory. */
@@ -119,12 +125,13 @@ static bool grow(weir_txn *txn)
 	weir_txn next = *txn;
 
 	next.room = txn->room != 0 ? 2 * txn->room : FIRST_ROOM;
-	next.entries = weiri_allocate(&txn->allocator, next.room * sizeof(*next.entries), alignof(struct entry));
-	next.table = weiri_allocate_zeroed(&txn->allocator, 2 * next.room * sizeof(*next.table), alignof(uint16_t));
+	next.entries = allocate(&txn->allocator, next.room * sizeof(*next.entries));
+	next.table = allocate(&txn->allocator, 2 * next.room * sizeof(*next.table));
 	if (next.entries == NULL || next.table == NULL) {
 		release_arrays(&next);
 		return false;
 	}
+	memset(next.table, 0, 2 * next.room * sizeof(*next.table));
 	if (txn->count != 0)
 		memcpy(next.entries, txn->entries, txn->count * sizeof(*next.entries));
 	for (size_t i = 0; i < txn->count; i++)
@@ -328,7 +335,7 @@ static void drop_assigned(weir_txn *txn, struct entry *entry)
 /* Copies the bytes of an inline value, and sets value->room to the copy. */
 static enum weir_status copy_bytes(weir_txn *txn, const weir_var *var, weir_value *value, weir_error *error)
 {
-	void *room = weiri_block_allocate(weiri_record_get(), &txn->allocator, weiri_block_size(value->size));
+	void *room = allocate(&txn->allocator, value->size);
 
 	if (room == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "transaction: no memory for variable \"%s\"", var->name);
@@ -379,10 +386,10 @@ enum weir_status weir_txn_begin(const weir_allocator *allocator, weir_txn **out,
 
 	if (out == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "transaction: out is NULL");
-	txn = weiri_allocate_zeroed(&memory, sizeof(*txn), alignof(weir_txn));
+	txn = allocate(&memory, sizeof(*txn));
 	if (txn == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "transaction: no memory");
-	txn->allocator = memory;
+	*txn = (struct weir_txn){.allocator = memory};
 	/* [S] X2. */
 	txn->now = weiri_load_seq_cst(&weiri_clock);
 	*out = txn;
@@ -420,7 +427,7 @@ void weir_txn_abort(weir_txn *txn)
 	forget(txn);
 	release_arrays(txn);
 	allocator = txn->allocator;
-	weiri_release(&allocator, txn, sizeof(*txn), alignof(weir_txn));
+	weiri_block_release(&allocator, txn, weiri_block_size(sizeof(*txn)));
 }
 
 /* For several variables, some read, some assigned. */
@@ -460,15 +467,15 @@ static enum weir_status commit_one(const struct entry *entry, uint64_t deadline_
 
 static enum weir_status commit_many(weir_txn *txn, uint64_t deadline_ns, weir_error *error)
 {
-	size_t size = weiri_block_size(txn->count * sizeof(struct weir_value_part));
-	struct weir_value_part *parts = weiri_block_allocate(weiri_record_get(), &txn->allocator, size);
+	size_t size = txn->count * sizeof(struct weir_value_part);
+	struct weir_value_part *parts = allocate(&txn->allocator, size);
 	enum weir_status status;
 
 	if (parts == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "transaction of %zu variable%s: no memory for its commit",
 		                  txn->count, WEIRI_S(txn->count));
 	status = commit_parts(txn, parts, deadline_ns, error);
-	weiri_block_release(&txn->allocator, parts, size);
+	weiri_block_release(&txn->allocator, parts, weiri_block_size(size));
 	return status;
 }
 

@@ -4,7 +4,7 @@
 #include "var/version.h"
 
 #include "base/assert.h"
-#include "var/block.h"
+#include "reclaim/magazine.h"
 #include "var/commit.h"
 #include "var/kind.h"
 
@@ -80,10 +80,7 @@ uint64_t weiri_version_resolve_slowly(struct weiri_version *version)
 
 	if (version->commit == NULL)
 		return weiri_stamp_now(&version->stamp, WEIRI_STAMP_NONE);
-	/* [S2] Read before the cell: as long as there is no stamp, the cell exists. */
-	stamp = weiri_load_seq_cst(&version->stamp);
-	if (stamp != WEIRI_STAMP_NONE)
-		return stamp;
+	/* The caller found no stamp. As long as there is none, the cell exists: S2. */
 	stamp = weiri_commit_resolve(version->commit);
 	if (stamp != WEIRI_STAMP_NONE)
 		/* [P2 release] all threads that resolve write the same value. */

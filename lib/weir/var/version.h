@@ -45,12 +45,14 @@
  *   S   clock, head, cell: seq_cst. Two-variable reason: the stamper reads the clock after the
  *       installs, the snapshot reads the heads after the clock. With acquire and release each may
  *       miss the other, and the snapshot tears.
- *   S2  the stamps by which the owner of a commit ends the use of its cell, and the load of the
- *       stamp before the cell: seq_cst. The owner writes the stamps and then reads the era in which
- *       the cell dies. A thread that finds a version reads the era of its section and then the
- *       stamp. With release and acquire the stamps may still be invisible when the owner reads the
- *       era. The cell then died before a section began that reads it (I1 of reclaim/section.h), and
- *       could be freed while that section uses it.
+ *   S2  the owner of a commit ends the use of its cell by the stamps of the versions, and then
+ *       retires the cell. A thread that finds a version reads the era of its section, then the
+ *       stamp, and the cell only if there is no stamp. The stores and loads of the stamps are
+ *       release and acquire, so a stamp may be invisible for a while. Therefore the cell dies late
+ *       (WEIRI_DIES_LATE of reclaim/collect.h, P6 of collect.c): not in an era that the owner reads,
+ *       but in one that a collector begins after it has taken the cell. The stamps are visible to
+ *       every section that begins in that era or later. Each earlier section that may find no stamp
+ *       holds the cell (I1 of reclaim/section.h).
  * Why a snapshot at time T is one instant: the moment at which the snapshot read the clock as T or,
  * if it advanced the clock first, the moment during its call at which the clock became T. Let a
  * version have stamp s.

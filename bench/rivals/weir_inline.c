@@ -1,0 +1,229 @@
+/*
+ * weir_inline.c - our variables of bytes and of pointers, called as a user calls them: updates, and
+ * commits beside snapshots.
+ */
+#include <stdlib.h>
+#include <weir/reclaim.h>
+#include <weir/value.h>
+
+#include "rivals.h"
+
+enum { MAX_VARIABLES = 8 };
+
+static weir_var *inline_variable(const void *first, size_t bytes)
+{
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .kind = WEIR_VAR_INLINE, .size = bytes};
+	weir_var *var;
+
+	if (weir_var_create_value(weir_value_inline(first, bytes), &options, &var, NULL) != WEIR_OK)
+		exit(3);
+	return var;
+}
+
+/* -- updates of bytes -------------------------------------------------------------------------- */
+
+static void *create(void)
+{
+	struct shared_value first = {{0}};
+
+	return inline_variable(&first, sizeof(first));
+}
+
+static void destroy(void *self)
+{
+	weir_var_destroy(self, NULL);
+}
+
+static enum weir_status add_in_place(void *context, const weir_read *current, weir_value *next, weir_error *error)
+{
+	struct shared_value *value = next->room;
+
+	(void)context, (void)current, (void)error;
+	for (size_t i = 0; i < 8; i++)
+		value->words[i]++;
+	return WEIR_OK;
+}
+
+static void update_many(void *self, uint64_t count)
+{
+	for (uint64_t i = 0; i < count; i++) {
+		if (weir_var_update_value(self, add_in_place, NULL, WEIR_NO_DEADLINE, NULL, NULL) != WEIR_OK)
+			exit(3);
+	}
+}
+
+static uint64_t value(void *self)
+{
+	struct shared_value value;
+
+	if (weir_var_read_into(self, &value, sizeof(value), NULL, NULL) != WEIR_OK)
+		exit(3);
+	return bench_torn(value.words, sizeof(value)) ? UINT64_MAX : value.words[0];
+}
+
+const struct update_contender weir_inline_update_contender = {
+	.about = {.name = "weir_var_update_value (inline)", .lock_free = 1},
+	.create = create,
+	.destroy = destroy,
+	.update_many = update_many,
+	.value = value,
+};
+
+/* -- updates of a pointer ---------------------------------------------------------------------- */
+
+static void release(void *context, void *pointer)
+{
+	(void)context;
+	free(pointer);
+}
+
+static void *pointer_create(void)
+{
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .kind = WEIR_VAR_POINTER,
+	                                   .size = sizeof(struct shared_value), .release = release};
+	struct shared_value *first = calloc(1, sizeof(*first));
+	weir_var *var;
+
+	if (first == NULL || weir_var_create_value(weir_value_pointer(first), &options, &var, NULL) != WEIR_OK)
+		exit(3);
+	return var;
+}
+
+static enum weir_status replace(void *context, const weir_read *current, weir_value *next, weir_error *error)
+{
+	const struct shared_value *old = current->pointer;
+	struct shared_value *value = malloc(sizeof(*value));
+
+	(void)context, (void)error;
+	if (value == NULL)
+		exit(3);
+	for (size_t i = 0; i < 8; i++)
+		value->words[i] = old->words[i] + 1;
+	next->pointer = value;
+	return WEIR_OK;
+}
+
+static void pointer_update_many(void *self, uint64_t count)
+{
+	for (uint64_t i = 0; i < count; i++) {
+		if (weir_var_update_value(self, replace, NULL, WEIR_NO_DEADLINE, NULL, NULL) != WEIR_OK)
+			exit(3);
+	}
+}
+
+static uint64_t pointer_value(void *self)
+{
+	weir_read read;
+	uint64_t value;
+
+	if (weir_var_read(self, &read) != WEIR_OK)
+		exit(3);
+	value = ((const struct shared_value *)read.pointer)->words[0];
+	weir_read_release(&read);
+	return value;
+}
+
+const struct update_contender weir_pointer_update_contender = {
+	.about = {.name = "weir_var_update_value (pointer)", .lock_free = 1},
+	.create = pointer_create,
+	.destroy = destroy,
+	.update_many = pointer_update_many,
+	.value = pointer_value,
+};
+
+/* -- commits and snapshots --------------------------------------------------------------------- */
+
+struct scene {
+	weir_var *vars[MAX_VARIABLES];
+	size_t count;
+	uint64_t version; /* used by the committing thread */
+	uint64_t next;    /* the value that a transaction assigns */
+};
+
+static void *scene_create(size_t variables)
+{
+	struct scene *scene = malloc(sizeof(*scene));
+	uint64_t first = 0;
+
+	if (scene == NULL || variables > MAX_VARIABLES)
+		exit(3);
+	*scene = (struct scene){.count = variables, .version = 1};
+	for (size_t i = 0; i < variables; i++)
+		scene->vars[i] = inline_variable(&first, sizeof(first));
+	return scene;
+}
+
+static void scene_destroy(void *self)
+{
+	struct scene *scene = self;
+
+	for (size_t i = 0; i < scene->count; i++)
+		weir_var_destroy(scene->vars[i], NULL);
+	free(scene);
+}
+
+static uint64_t take_many(void *self, uint64_t count)
+{
+	struct scene *scene = self;
+	weir_read reads[MAX_VARIABLES];
+	uint64_t torn = 0;
+
+	for (uint64_t n = 0; n < count; n++) {
+		int differ = 0;
+
+		if (weir_var_snapshot(scene->vars, scene->count, reads, NULL) != WEIR_OK)
+			exit(3);
+		for (size_t i = 1; i < scene->count; i++)
+			differ |= *(const uint64_t *)reads[i].data != *(const uint64_t *)reads[0].data;
+		torn += (uint64_t)differ;
+		weir_read_release_many(reads, scene->count);
+	}
+	return torn;
+}
+
+static void commit(void *self, uint64_t value)
+{
+	struct scene *scene = self;
+	struct weir_value_part parts[MAX_VARIABLES];
+
+	for (size_t i = 0; i < scene->count; i++)
+		parts[i] = (struct weir_value_part){scene->vars[i], scene->version, WEIR_VALUE_OF(value)};
+	if (weir_var_commit_values(parts, scene->count, WEIR_NO_DEADLINE, NULL, NULL) != WEIR_OK)
+		exit(3);
+	scene->version++;
+}
+
+static enum weir_status assign_all(void *context, weir_txn *txn, weir_error *error)
+{
+	const struct scene *scene = context;
+	enum weir_status status = WEIR_OK;
+
+	for (size_t i = 0; status == WEIR_OK && i < scene->count; i++)
+		status = weir_txn_assign_value(txn, scene->vars[i], WEIR_VALUE_OF(scene->next), error);
+	return status;
+}
+
+static void transact(void *self, uint64_t value)
+{
+	struct scene *scene = self;
+
+	scene->next = value;
+	if (weir_txn_run(NULL, assign_all, scene, WEIR_NO_DEADLINE, NULL) != WEIR_OK)
+		exit(3);
+}
+
+const struct snapshot_contender weir_inline_snapshot_contender = {
+	.about = {.name = "weir (inline)", .lock_free = 1},
+	.create = scene_create,
+	.destroy = scene_destroy,
+	.take_many = take_many,
+	.commit = commit,
+};
+
+const struct snapshot_contender weir_inline_txn_contender = {
+	.about = {.name = "weir_txn_run (inline)", .lock_free = 1},
+	.create = scene_create,
+	.destroy = scene_destroy,
+	.take_many = take_many,
+	.commit = transact,
+};

@@ -1,0 +1,92 @@
+/*
+ * magazine.h - blocks of versions and commits, and the freed ones that a thread keeps for its next
+ * writes.
+ *
+ * Algorithm. A block is a number of cache lines. A thread keeps the blocks that its collections
+ * free in its *magazine*: a list for each number of lines, from which it takes the newest first.
+ * Only the owner of the record touches the lists. So taking and giving a block is a few loads and
+ * stores, and where a thread collects what it retired itself, its writes need the allocator only
+ * until the magazine has a collection's worth of blocks.
+ * Only blocks of the default allocator are kept. Those of another allocator go back to it at once:
+ * its owner may end it as soon as the objects are gone (weir/alloc.h).
+ *
+ * Source. The magazines of the slab allocator (Bonwick and Adams, USENIX 2001), one for each thread
+ * instead of each processor, and without a depot: what does not fit goes back to the allocator.
+ *
+ * Invariants
+ *   M1  a kept block is on one list of one magazine, and the lists of a magazine have at most `magazine_bytes` in all
+ * Pairs
+ *   P1  keep(owner), and P2 and P3 of record.c -> take(next owner): the links of the lists
+ * Threads that end. The record's next owner, or the thread that vacates the record, frees the lists
+ * or goes on with them. A thread may have ended, or a fork may have left it behind, between any two
+ * instructions of this file. Each list is consistent at every instant: a block's link is stored
+ * before the block is on the list, and a block that was taken is no longer reached. Such a block is
+ * lost, and `magazine_bytes` may be too
+ * large by it, until the record is vacated.
+ * Signal handlers do not use magazines: they neither write variables nor free versions.
+ * Progress: wait-free but for the allocator.
+ * Memory: a magazine keeps at most weiri_magazine_most bytes, and at most the retire budget divided
+ * by WEIRI_MAGAZINE_SHARE. weir_reclaim_stats counts what all of them keep.
+ * Under AddressSanitizer, ThreadSanitizer and MemorySanitizer nothing is kept, so that they see
+ * each use of a freed block.
+ * Checked: tests/test_magazine.c, stress/model/check_value.c.
+ */
+#ifndef WEIRI_RECLAIM_MAGAZINE_H
+#define WEIRI_RECLAIM_MAGAZINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/memory.h"
+#include "reclaim/record.h"
+
+enum { WEIRI_MAGAZINE_SHARE = 128 };
+
+/* At the beginning of a kept block. */
+struct weiri_kept_block {
+	struct weiri_kept_block *next;
+	size_t depth; /* of the list from here on: 1 without a next */
+};
+
+/* The most bytes that a magazine keeps. 0: none. Constant, except in tests. */
+extern uint64_t weiri_magazine_most;
+
+/* Rounds up to whole lines, of which a block consists. */
+static inline size_t weiri_block_size(size_t bytes)
+{
+	return (bytes + WEIRI_LINE - 1) / WEIRI_LINE * WEIRI_LINE;
+}
+
+/* Returns true if blocks of this kind may be kept. */
+static inline bool weiri_block_fits(const weir_allocator *allocator, size_t size)
+{
+	return allocator->allocate == weiri_default_allocate && size <= (size_t)WEIRI_MAGAZINE_LISTS * WEIRI_LINE;
+}
+
+/*
+ * Returns a block of `size` bytes, a multiple of a line; NULL if there is no memory. `record` is
+ * this thread's, or NULL.
+ */
+static inline void *weiri_block_allocate(struct weiri_record *record, const weir_allocator *allocator, size_t size)
+{
+	struct weiri_kept_block *block = NULL;
+	size_t list = size / WEIRI_LINE - 1;
+
+	/* [relaxed] Own fields, here and below; P1 orders them for the next owner. */
+	if (WEIRI_LIKELY(record != NULL && weiri_block_fits(allocator, size)))
+		block = weiri_load_relaxed(&record->magazine[list]);
+	if (WEIRI_UNLIKELY(block == NULL))
+		return weiri_allocate(allocator, size, WEIRI_LINE);
+	weiri_store_relaxed(&record->magazine[list], block->next);
+	weiri_store_relaxed(&record->magazine_bytes, weiri_load_relaxed(&record->magazine_bytes) - size);
+	return block;
+}
+
+/* Gives a block back, on any thread. */
+void weiri_block_release(const weir_allocator *allocator, void *block, size_t size);
+
+/* Frees what the record keeps. The caller owns the record, or has found its owner ended. */
+void weiri_magazine_end(struct weiri_record *record);
+
+#endif
