@@ -120,6 +120,7 @@ const struct read_contender *const bench_readers[] = {
 	&weir_read_contender,
 	&weir_look_contender,
 	&weir_cache_contender,
+	&weir_read_section_contender,
 	&acquire_read_contender,
 	&hazard_fence_read_contender,
 	&hazard_membarrier_read_contender,

@@ -45,6 +45,7 @@ static weir_critical_section *section;
 static weir_var *vars[VARIABLES];
 static _Alignas(64) weir_read reads[VARIABLES];
 static weir_var_cache cache;
+static weir_read_section reading = {WEIR_READ_SECTION_INIT};
 static weir_tensor *value;
 static uint64_t numbers[BATCH];
 static uint64_t inline_version;
@@ -282,6 +283,34 @@ static void read_release(void)
 static void read_cached(void)
 {
 	sink = weir_var_cache_read(&cache)->version;
+}
+
+static void reading_begin(void)
+{
+	vars_begin();
+	must(weir_read_section_begin(&reading));
+}
+
+static void reading_end(void)
+{
+	must(weir_read_section_end(&reading));
+	vars_end();
+}
+
+static void read_peek(void)
+{
+	sink = weir_read_section_peek(&reading, vars[0])->version;
+}
+
+static void read_section_of_16(void)
+{
+	uint64_t sum = 0;
+
+	must(weir_read_section_begin(&reading));
+	for (int i = 0; i < 16; i++)
+		sum += weir_read_section_peek(&reading, vars[i % VARIABLES])->version;
+	must(weir_read_section_end(&reading));
+	sink = sum;
 }
 
 static void read_look_release(void)
@@ -603,6 +632,8 @@ static const struct operation {
 	{"step of 32 no-ops without edges", row_of_no_ops, nothing, step, nothing, steps_end},
 	{"step of 32 f32 adds in a chain", chain_of_adds, nothing, step, nothing, steps_end},
 	{"step of an enqueue and a dequeue", through_a_queue, nothing, step, nothing, through_a_queue_end},
+	{"variable read in a section", reading_begin, nothing, read_peek, nothing, reading_end},
+	{"section of 16 reads", vars_begin, nothing, read_section_of_16, nothing, vars_end},
 };
 enum { OPERATIONS = sizeof(operations) / sizeof(operations[0]) };
 _Static_assert((int)OPERATIONS <= (int)MAX_OPERATIONS, "each operation has its marks");

@@ -152,7 +152,7 @@ int main(void)
 		(void)weir_queue_try_enqueue(full, &full);
 	if (weir_queue_announce(starved, WEIR_QUEUE_PRODUCER, "nobody", &announcement, NULL) != WEIR_OK)
 		return 1;
-	/* The bells of the descriptor are not waiters. */
+	/* A descriptor is not a waiter. */
 	if (weir_queue_readable_fd(starved, &fd, NULL) != WEIR_OK)
 		return 1;
 	if (!begin("eater", dequeue) || !begin("eater", dequeue) || !begin("feeder", enqueue) || !begin("chooser", choose))

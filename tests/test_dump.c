@@ -222,7 +222,7 @@ Test(dump, says_what_no_thread_waits_for)
 	void *got[2];
 	int fd;
 
-	/* The bells of the descriptor are not waiters. */
+	/* A descriptor is not a waiter. */
 	cr_assert_eq(weir_queue_readable_fd(queue, &fd, NULL), WEIR_OK);
 	cr_assert_eq(weir_queue_start(queue, WEIR_QUEUE_OP_DEQUEUE_UP_TO, got, 2, ended, NULL, &ops[0], NULL), WEIR_OK);
 	cr_assert_eq(weir_select_start(cases, 2, select_ended, NULL, &ops[1], NULL), WEIR_OK);

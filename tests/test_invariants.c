@@ -21,6 +21,7 @@
 #include <weir/mpsc.h>
 #include <weir/priority_queue.h>
 #include <weir/queue_runner.h>
+#include <weir/read_section.h>
 #include <weir/spsc.h>
 #include <weir/flow/staging.h>
 #include <weir/store.h>
@@ -28,6 +29,7 @@
 #include <weir/tensor.h>
 #include <weir/txn.h>
 #include <weir/var.h>
+#include <weir/var_cache.h>
 #include <weir/watch.h>
 
 #include "base/assert.h"
@@ -864,6 +866,39 @@ static void end_in_a_section(void)
 		(void)enter();
 		weir_resource_release(resource);
 	}
+}
+
+/* The slot of the cache is released behind its back. */
+static void forget_the_slot_of_a_cache(void)
+{
+	weir_var *var = variable(0);
+	weir_var_cache cache;
+
+	weir_var_cache_init(&cache, var);
+	(void)weir_var_cache_read(&cache);
+	weir_read_release(&cache.read);
+	(void)weir_var_cache_refresh(&cache);
+}
+
+/* The section of the record ends, and the read section does not. */
+static void leave_a_read_section(void)
+{
+	weir_read_section section = {WEIR_READ_SECTION_INIT};
+
+	if (weir_read_section_begin(&section) != WEIR_OK)
+		_exit(1);
+	weiri_section_leave(weiri_record_get(), 0);
+	(void)weir_read_section_end(&section);
+}
+
+Test(invariants, var_cache)
+{
+	expect_broken("D1", forget_the_slot_of_a_cache);
+}
+
+Test(invariants, read_section)
+{
+	expect_broken("R1", leave_a_read_section);
 }
 
 Test(invariants, version)

@@ -477,6 +477,174 @@ Test(queue_batch, enqueue_many_meets_a_batch_that_wants_as_many)
 	destroy(queue);
 }
 
+/* -- what goes at once ------------------------------------------------------------------------- */
+
+Test(queue_batch, try_many_moves_what_goes_at_once_and_says_how_many)
+{
+	weir_queue *queue = fifo(100);
+	void *in[200], *out[200];
+	size_t done = 9;
+
+	for (size_t i = 0; i < 200; i++)
+		in[i] = item(i);
+	cr_expect_eq(weir_queue_try_enqueue_many(queue, in, 70, &done), WEIR_OK);
+	cr_expect_eq(done, 70);
+	cr_expect_eq(weir_queue_try_enqueue_many(queue, in + 70, 130, &done), WEIR_OK);
+	cr_expect_eq(done, 30, "room for 30");
+	cr_expect_eq(weir_queue_try_enqueue_many(queue, in, 1, &done), WEIR_WOULD_BLOCK);
+	cr_expect_eq(done, 0);
+	cr_expect_eq(weir_queue_try_dequeue_many(queue, out, 3, &done), WEIR_OK);
+	cr_expect_eq(done, 3);
+	expect_numbers(out, 0, 3);
+	cr_expect_eq(weir_queue_try_dequeue_many(queue, out, 200, &done), WEIR_OK);
+	cr_expect_eq(done, 97, "all that is there");
+	expect_numbers(out, 3, 97);
+	cr_expect_eq(weir_queue_try_dequeue_many(queue, out, 200, &done), WEIR_WOULD_BLOCK);
+	cr_expect_eq(done, 0);
+	destroy(queue);
+}
+
+Test(queue_batch, try_many_of_none_succeeds_whatever_the_state)
+{
+	weir_queue *queue = fifo(1);
+	void *untouched = item(4711);
+	size_t done;
+
+	for (int round = 0; round < 3; round++) {
+		done = 9;
+		cr_expect_eq(weir_queue_try_enqueue_many(queue, &untouched, 0, &done), WEIR_OK);
+		cr_expect_eq(done, 0);
+		done = 9;
+		cr_expect_eq(weir_queue_try_dequeue_many(queue, NULL, 0, &done), WEIR_OK);
+		cr_expect_eq(done, 0);
+		if (round == 0)
+			put(queue, 1, 1);
+		else
+			(void)weir_queue_close(queue, WEIR_CLOSE_DRAIN, NULL);
+	}
+	expect_next(queue, 1, 1);
+	destroy(queue);
+}
+
+Test(queue_batch, try_many_tells_closed_from_full_and_drained_from_empty)
+{
+	weir_queue *queue = fifo(4);
+	void *items[4] = {item(9), item(9), item(9), item(9)};
+	size_t done = 9;
+
+	put(queue, 1, 2);
+	cr_assert_eq(weir_queue_close(queue, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
+	cr_expect_eq(weir_queue_try_enqueue_many(queue, items, 2, &done), WEIR_CANCELLED);
+	cr_expect_eq(done, 0);
+	cr_expect_eq(weir_queue_try_dequeue_many(queue, items, 4, &done), WEIR_OK);
+	cr_expect_eq(done, 2);
+	expect_numbers(items, 1, 2);
+	cr_expect_eq(number_of(items[2]), 9, "untouched");
+	cr_expect_eq(weir_queue_try_dequeue_many(queue, items, 4, &done), WEIR_OUT_OF_RANGE);
+	cr_expect_eq(done, 0);
+	destroy(queue);
+}
+
+Test(queue_batch, try_many_refuses_null_and_leaves_done_alone)
+{
+	weir_queue *queue = fifo(1);
+	void *any = item(1);
+	size_t done = 9;
+
+	cr_expect_eq(weir_queue_try_enqueue_many(NULL, &any, 1, &done), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_queue_try_enqueue_many(queue, NULL, 1, &done), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_queue_try_enqueue_many(queue, &any, 1, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_queue_try_dequeue_many(NULL, &any, 1, &done), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_queue_try_dequeue_many(queue, NULL, 1, &done), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_queue_try_dequeue_many(queue, &any, 1, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(done, 9);
+	expect_nothing(queue);
+	destroy(queue);
+}
+
+Test(queue_batch, try_many_lets_waiters_of_the_other_side_go_on)
+{
+	weir_queue *queue = fifo(2);
+	struct call consumer = {.kind = DEQUEUE, .queue = queue}, producer = {.kind = ENQUEUE, .queue = queue};
+	void *items[3] = {item(1), item(2), item(3)};
+	size_t done;
+
+	begin_waiting_call(&consumer, 1);
+	cr_expect_eq(weir_queue_try_enqueue_many(queue, items, 2, &done), WEIR_OK);
+	cr_expect_eq(done, 2);
+	cr_assert_eq(end_call(&consumer), WEIR_OK);
+	cr_expect_eq(number_of(consumer.items[0]), 1);
+	put(queue, 3, 1);
+	producer.items[0] = item(4);
+	begin_waiting_call(&producer, 1);
+	cr_expect_eq(weir_queue_try_dequeue_many(queue, items, 3, &done), WEIR_OK);
+	cr_expect_eq(done, 2);
+	cr_assert_eq(end_call(&producer), WEIR_OK);
+	expect_numbers(items, 2, 2);
+	expect_next(queue, 4, 1);
+	destroy(queue);
+}
+
+Test(queue_batch, try_many_of_a_fair_queue_lets_waiters_first)
+{
+	weir_queue *queue =
+		queue_with((struct weir_queue_options){.capacity = 2, .flags = WEIR_QUEUE_FAIR, .name = "fair"});
+	struct call batch = {.kind = DEQUEUE_MANY, .queue = queue, .count = 3};
+	void *items[2] = {item(1), item(2)};
+	size_t done = 9;
+
+	begin_waiting_call(&batch, 1);
+	put(queue, 1, 2);
+	cr_expect_eq(weir_queue_try_dequeue_many(queue, items, 2, &done), WEIR_WOULD_BLOCK);
+	cr_expect_eq(done, 0);
+	put(queue, 3, 1);
+	cr_assert_eq(end_call(&batch), WEIR_OK);
+	destroy(queue);
+}
+
+/* The keys are the numbers. */
+static int64_t number_as_key_of_many(void *context, void *any)
+{
+	(void)context;
+	return (int64_t)number_of(any);
+}
+
+Test(queue_batch, try_many_of_a_priority_queue_takes_the_smallest_first)
+{
+	weir_queue *queue = queue_with((struct weir_queue_options){
+		.capacity = 4, .order = WEIR_QUEUE_PRIORITY, .key = number_as_key_of_many, .name = "by key"});
+	void *items[5] = {item(3), item(1), item(2), item(0), item(9)};
+	size_t done;
+
+	cr_expect_eq(weir_queue_try_enqueue_many(queue, items, 5, &done), WEIR_OK);
+	cr_expect_eq(done, 4);
+	cr_expect_eq(weir_queue_try_dequeue_many(queue, items, 5, &done), WEIR_OK);
+	cr_expect_eq(done, 4);
+	expect_numbers(items, 0, 4);
+	destroy(queue);
+}
+
+Test(queue_batch, try_many_takes_what_a_batch_has_returned_first)
+{
+	weir_queue *queue = fifo(4);
+	struct call batch = {.kind = DEQUEUE_MANY, .queue = queue, .count = 3};
+	void *items[4];
+	size_t done;
+
+	cr_assert_eq(weir_cancel_create(NULL, &batch.token, NULL), WEIR_OK);
+	begin_waiting_call(&batch, 1);
+	put(queue, 1, 2);
+	await(weir_queue_size_approx(queue) == 0);
+	(void)weir_cancel_fire(batch.token, NULL);
+	cr_assert_eq(end_call(&batch), WEIR_CANCELLED);
+	put(queue, 3, 2);
+	cr_expect_eq(weir_queue_try_dequeue_many(queue, items, 4, &done), WEIR_OK);
+	cr_expect_eq(done, 4);
+	expect_numbers(items, 1, 4);
+	weir_cancel_release(batch.token);
+	destroy(queue);
+}
+
 /* -- streams ----------------------------------------------------------------------------------- */
 
 enum { STREAM = 2000 };

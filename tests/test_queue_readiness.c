@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "failing_allocator.h"
+#include "stepped.h"
 #include "queue/queue.h"
 
 static int readable_fd(weir_queue *queue)
@@ -297,14 +298,35 @@ Test(queue_readiness, there_is_one_for_each_direction)
 	cr_expect_eq(fcntl(writable, F_GETFD), -1);
 }
 
-Test(queue_readiness, nothing_is_listed_before_it_is_asked_for)
+Test(queue_readiness, nothing_follows_the_queue_before_it_is_asked_for)
 {
 	weir_queue *queue = fifo(1);
 
 	put(queue, 1, 1);
-	cr_expect(!weiri_list_occupied(&queue->consumers.list) && !weiri_list_occupied(&queue->producers.list));
+	cr_expect(weiri_waiters_flags(&queue->consumers) == 0 && weiri_waiters_flags(&queue->producers) == 0);
 	(void)readable_fd(queue);
-	cr_expect(weiri_list_occupied(&queue->consumers.list) && weiri_list_occupied(&queue->producers.list));
+	cr_expect_eq(weiri_waiters_flags(&queue->consumers), WEIRI_WAITERS_FOLLOWED);
+	cr_expect_eq(weiri_waiters_flags(&queue->producers), WEIRI_WAITERS_FOLLOWED);
+	destroy(queue);
+}
+
+/* After a time without waiters a look clears the post, and nothing else. */
+Test(queue_readiness, goes_on_after_the_posts_of_waiters_are_cleared)
+{
+	weir_queue *queue = fifo(1);
+	int readable = readable_fd(queue);
+	struct call consumer = {.kind = DEQUEUE, .queue = queue};
+
+	begin_waiting_call(&consumer, 1);
+	put(queue, 7, 1);
+	cr_assert_eq(end_call(&consumer), WEIR_OK);
+	for (int i = 0; i < 1000; i++) {
+		put(queue, 1, 1);
+		cr_assert(is_lit(readable), "item %d", i);
+		take_any(queue);
+		cr_assert(!is_lit(readable), "item %d", i);
+	}
+	cr_expect_eq(weiri_waiters_flags(&queue->consumers), WEIRI_WAITERS_FOLLOWED, "no post stands");
 	destroy(queue);
 }
 
@@ -359,8 +381,7 @@ static enum weir_status create_and_request(const weir_allocator *allocator, void
 
 Test(queue_readiness, survives_every_allocation_failing)
 {
-	cr_assert_eq(fail_each_allocation(create_and_request, NULL), 6,
-	             "three for a queue, one each for a descriptor and two bells");
+	cr_assert_eq(fail_each_allocation(create_and_request, NULL), 4, "three for a queue, one for a descriptor");
 }
 
 /*
@@ -454,6 +475,124 @@ Test(queue_readiness, the_child_of_a_fork_leaves_the_parents_alone_and_may_have_
 	expect_next(queue, 1, 1);
 	cr_expect(!is_lit(fd));
 	destroy(queue);
+}
+
+/* -- threads that are stopped ------------------------------------------------------------------ */
+
+struct stopped_call {
+	weir_queue *queue;
+	size_t number; /* of the item that it enqueues */
+	void *got;
+	enum weir_status status;
+};
+
+static void enqueue_it(void *context)
+{
+	struct stopped_call *call = context;
+
+	call->status = weir_queue_try_enqueue(call->queue, item(call->number));
+}
+
+static void dequeue_it(void *context)
+{
+	struct stopped_call *call = context;
+
+	call->status = weir_queue_try_dequeue(call->queue, &call->got);
+}
+
+static void have_a_record(void *context)
+{
+	(void)context;
+	(void)weiri_record_get();
+}
+
+/*
+ * A poller takes what there is, and finds nothing at most once: a stopped producer leaves the
+ * descriptor readable for no second poll.
+ */
+static size_t take_as_a_poller_does(weir_queue *queue, int readable, size_t at)
+{
+	void *items[8];
+	size_t taken = 0, done = 0;
+	int in_vain = 0;
+
+	while (is_lit(readable)) {
+		enum weir_status status = weir_queue_try_dequeue_many(queue, items, 8, &done);
+
+		taken += done;
+		in_vain += status == WEIR_WOULD_BLOCK;
+		cr_assert_leq(in_vain, 1, "stopped at %zu: polls for nothing", at);
+	}
+	return taken;
+}
+
+static void poll_beside_a_stopped_producer(weir_queue *(*make)(void))
+{
+	int stands = 1;
+
+	for (size_t at = 0; stands; at += stepped_stride(5)) {
+		struct stopped_call producer = {.queue = make(), .number = 1};
+		struct stepped call = {.prepare = have_a_record, .call = enqueue_it, .context = &producer};
+		int readable = readable_fd(producer.queue);
+		size_t taken;
+
+		stands = stepped_start(&call, at);
+		taken = take_as_a_poller_does(producer.queue, readable, at);
+		put(producer.queue, 2, 1);
+		cr_assert(is_lit(readable), "stopped at %zu: the item of another producer is not shown", at);
+		taken += take_as_a_poller_does(producer.queue, readable, at);
+		stepped_finish(&call);
+		cr_assert_eq(producer.status, WEIR_OK);
+		taken += take_as_a_poller_does(producer.queue, readable, at);
+		cr_assert_eq(taken, 2, "stopped at %zu", at);
+		cr_assert(!is_lit(readable), "stopped at %zu", at);
+		destroy(producer.queue);
+	}
+}
+
+static weir_queue *fifo_of_4(void)
+{
+	return fifo(4);
+}
+
+static weir_queue *by_key_of_4(void)
+{
+	return by_key(4);
+}
+
+Test(queue_readiness, a_producer_stopped_anywhere_makes_no_poller_spin)
+{
+	stepped_or_skip();
+	poll_beside_a_stopped_producer(fifo_of_4);
+	poll_beside_a_stopped_producer(by_key_of_4);
+}
+
+/* Another poller of the same descriptor is stopped while it takes the last item. */
+Test(queue_readiness, a_poller_stopped_anywhere_hides_no_item_from_another)
+{
+	int stands = 1;
+
+	stepped_or_skip();
+	for (size_t at = 0; stands; at += stepped_stride(5)) {
+		struct stopped_call poller = {.queue = fifo(4)};
+		struct stepped call = {.prepare = have_a_record, .call = dequeue_it, .context = &poller};
+		int readable = readable_fd(poller.queue), writable = writable_fd(poller.queue);
+
+		put(poller.queue, 1, 1);
+		stands = stepped_start(&call, at);
+		put(poller.queue, 2, 1);
+		cr_assert(is_lit(readable), "stopped at %zu", at);
+		put(poller.queue, 3, 2);
+		cr_assert(is_lit(readable), "stopped at %zu", at);
+		stepped_finish(&call);
+		cr_assert_eq(poller.status, WEIR_OK);
+		cr_assert(is_lit(readable) && is_lit(writable), "stopped at %zu", at);
+		take_any(poller.queue);
+		take_any(poller.queue);
+		take_any(poller.queue);
+		cr_assert(!is_lit(readable), "stopped at %zu", at);
+		destroy(poller.queue);
+	}
 }
 
 /* -- races ------------------------------------------------------------------------------------- */
@@ -574,32 +713,6 @@ Test(queue_readiness, epoll_of_both_directions_moves_everything)
 {
 	move_through(fifo(1), 1);
 	move_through(shuffle(3, 0), 1);
-}
-
-/*
- * Bells occupy both lists, so a call that moves an item finds the list of the consumers occupied
- * first. A producer that is about to sleep meets the other side's word. If a notifier left that
- * word out, the producer's last look could miss what was moved.
- */
-Test(queue_readiness, a_call_goes_through_the_words_of_both_sides)
-{
-	weir_queue *queue = fifo(1);
-	uint64_t producers, consumers;
-
-	put(queue, 1, 1);
-	(void)readable_fd(queue);
-	for (int i = 0; i < 4; i++) {
-		producers = weiri_load_relaxed(&queue->producers.word);
-		consumers = weiri_load_relaxed(&queue->consumers.word);
-		if (i % 2 == 0)
-			take_any(queue);
-		else
-			put(queue, 1, 1);
-		cr_assert_neq(weiri_load_relaxed(&queue->producers.word), producers, "call %d", i);
-		cr_assert_neq(weiri_load_relaxed(&queue->consumers.word), consumers, "call %d", i);
-	}
-	take_any(queue);
-	destroy(queue);
 }
 
 struct asker {

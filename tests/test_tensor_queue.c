@@ -645,6 +645,60 @@ Test(tensor_queue, a_batch_of_none_has_no_rows_open_or_closed)
 	destroy_tensors(queue);
 }
 
+Test(tensor_queue, try_many_moves_the_rows_that_go_at_once)
+{
+	weir_tensor_queue *queue = scalar_queue(3);
+	weir_tensor *rows = numbers_of(vector_shape(5), 10), *none = numbers_of(vector_shape(0), 0), *got = NULL;
+	weir_error error = {0};
+	size_t done = 9;
+
+	cr_expect_eq(weir_tensor_queue_try_dequeue_many(queue, 4, &got, 1, &error), WEIR_WOULD_BLOCK);
+	expect_words(&error, WORDS("no item at once"));
+	cr_expect_eq(weir_tensor_queue_try_enqueue_many(queue, &rows, 1, &done, NULL), WEIR_OK);
+	cr_expect_eq(done, 3, "there is room for 3");
+	cr_expect_eq(weir_tensor_queue_try_enqueue_many(queue, &rows, 1, &done, &error), WEIR_WOULD_BLOCK);
+	cr_expect_eq(done, 0);
+	expect_words(&error, WORDS("no room at once"));
+	cr_expect_eq(weir_tensor_queue_try_enqueue_many(queue, &none, 1, &done, NULL), WEIR_OK, "no rows");
+	cr_assert_eq(weir_tensor_queue_try_dequeue_many(queue, 2, &got, 1, NULL), WEIR_OK);
+	expect_values(got, vector_shape(2), (int32_t[]){10, 11});
+	weir_tensor_release(got);
+	cr_expect_eq(weir_tensor_queue_close(queue, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
+	cr_expect_eq(weir_tensor_queue_try_enqueue_many(queue, &rows, 1, &done, &error), WEIR_CANCELLED);
+	expect_words(&error, WORDS("is closed"));
+	cr_assert_eq(weir_tensor_queue_try_dequeue_many(queue, 4, &got, 1, NULL), WEIR_OK);
+	expect_values(got, vector_shape(1), (int32_t[]){12});
+	weir_tensor_release(got);
+	cr_expect_eq(weir_tensor_queue_try_dequeue_many(queue, 4, &got, 1, &error), WEIR_OUT_OF_RANGE);
+	expect_words(&error, WORDS("is closed"));
+	cr_assert_eq(weir_tensor_queue_try_dequeue_many(queue, 0, &got, 1, NULL), WEIR_OK);
+	weir_tensor_release(got);
+	weir_tensor_release(rows);
+	weir_tensor_release(none);
+	destroy_tensors(queue);
+	expect_no_tensor_left();
+}
+
+Test(tensor_queue, try_many_refuses_what_is_missing_by_name)
+{
+	weir_tensor_queue *queue = scalar_queue(3);
+	weir_tensor *rows = numbers_of(vector_shape(2), 10);
+	weir_error error = {0};
+	size_t done = 9;
+
+	cr_expect_eq(weir_tensor_queue_try_enqueue_many(queue, &rows, 1, NULL, &error), WEIR_INVALID_ARGUMENT);
+	expect_words(&error, WORDS("done is NULL"));
+	cr_expect_eq(weir_tensor_queue_try_enqueue_many(NULL, &rows, 1, &done, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_tensor_queue_try_enqueue_many(queue, &rows, 2, &done, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_tensor_queue_try_dequeue_many(queue, 1, &rows, 2, &error), WEIR_INVALID_ARGUMENT);
+	expect_words(&error, WORDS("1 component"));
+	cr_expect_eq(weir_tensor_queue_try_dequeue_many(NULL, 1, &rows, 1, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(done, 9);
+	weir_tensor_release(rows);
+	destroy_tensors(queue);
+	expect_no_tensor_left();
+}
+
 Test(tensor_queue, up_to_stacks_what_is_left_of_a_closed_queue)
 {
 	weir_tensor_queue *queue = scalar_queue(8);
@@ -833,6 +887,7 @@ Test(tensor_queue, an_enqueue_many_without_memory_changes_nothing)
 struct batch {
 	enum call_kind kind;
 	uint32_t flags;
+	bool at_once;
 };
 
 static enum weir_status dequeue_batch(const weir_allocator *allocator, void *context)
@@ -844,7 +899,9 @@ static enum weir_status dequeue_batch(const weir_allocator *allocator, void *con
 
 	make_late_with(&self, 8, 3, batch->flags);
 	self.late.under_test = allocator;
-	if (batch->kind == DEQUEUE_MANY)
+	if (batch->at_once)
+		status = weir_tensor_queue_try_dequeue_many(self.queue, 5, got, 2, NULL);
+	else if (batch->kind == DEQUEUE_MANY)
 		status = weir_tensor_queue_dequeue_many(self.queue, 3, got, 2, 0, NULL, NULL);
 	else
 		status = weir_tensor_queue_dequeue_up_to(self.queue, 3, got, 2, 0, NULL, NULL);
@@ -858,10 +915,11 @@ static enum weir_status dequeue_batch(const weir_allocator *allocator, void *con
 
 Test(tensor_queue, a_batch_that_cannot_be_stacked_is_back_in_order)
 {
-	struct batch batches[] = {{DEQUEUE_MANY, 0},
-	                          {DEQUEUE_UP_TO, 0},
-	                          {DEQUEUE_MANY, WEIR_TENSOR_QUEUE_PADDING},
-	                          {DEQUEUE_UP_TO, WEIR_TENSOR_QUEUE_PADDING}};
+	struct batch batches[] = {{DEQUEUE_MANY, 0, false},
+	                          {DEQUEUE_UP_TO, 0, false},
+	                          {DEQUEUE_MANY, WEIR_TENSOR_QUEUE_PADDING, false},
+	                          {DEQUEUE_UP_TO, WEIR_TENSOR_QUEUE_PADDING, false}};
+	struct batch at_once = {.at_once = true};
 
 	/*
 	 * The items to move and their places to go back to; the operation and its room; a column; two
@@ -869,6 +927,7 @@ Test(tensor_queue, a_batch_that_cannot_be_stacked_is_back_in_order)
 	 */
 	for (size_t i = 0; i < sizeof(batches) / sizeof(batches[0]); i++)
 		cr_expect_eq(fail_each_allocation(dequeue_batch, &batches[i]), 7);
+	cr_expect_eq(fail_each_allocation(dequeue_batch, &at_once), 5, "without an operation");
 }
 
 /* While a section of this thread is open, no thread could free what is retired. */

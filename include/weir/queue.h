@@ -22,6 +22,7 @@
  * | weir_queue_create    | any     | lock-free + allocator | allocator | yes        | no          |
  * | weir_queue_destroy   | one, last | lock-free + allocator (1) | nothing | record (2) | no      |
  * | weir_queue_try_enqueue, _try_dequeue | any | lock-free | nothing   | record (2) | no          |
+ * | weir_queue_try_enqueue_many, _try_dequeue_many | any | lock-free | nothing | record (2) | no |
  * | weir_queue_enqueue[_many] | any | lock-free if there is room | room (3) | to wait | no        |
  * | weir_queue_dequeue   | any     | lock-free if there is an item | items (3) | to wait | no     |
  * | weir_queue_dequeue_many, _up_to | any | lock-free if there are items | items (3) | yes | no   |
@@ -172,6 +173,33 @@ WEIR_API enum weir_status weir_queue_try_enqueue(weir_queue *queue, void *item);
 WEIR_API enum weir_status weir_queue_try_dequeue(weir_queue *queue, void **item);
 
 /*
+ * Enqueues items[0 .. *done-1], in order: as many of the `count` items as there is room for now.
+ * Those belong to the queue, the rest to the caller. Succeeds if at least one item went in, or
+ * count is 0; `done` must not be NULL.
+ *
+ * Errors, with *done 0: as for weir_queue_try_enqueue(). After WEIR_INVALID_ARGUMENT and
+ * WEIR_RESOURCE_EXHAUSTED *done is untouched.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_queue_try_enqueue_many(weir_queue *queue, void *const items[],
+                                                      size_t count, size_t *done);
+
+/*
+ * Dequeues what is there now into items[0 .. *done-1], at most `count` items, in the order in which
+ * they leave the queue. For event loops: one call takes all that made a descriptor readable.
+ * Succeeds if at least one item came out, or count is 0; `done` must not be NULL.
+ *
+ * Unlike weir_queue_dequeue_many() it never returns items to the queue. So the items of one call are
+ * not always neighbours: another consumer may have taken what was between them.
+ *
+ * Errors, with *done 0: as for weir_queue_try_dequeue(). After WEIR_INVALID_ARGUMENT and
+ * WEIR_RESOURCE_EXHAUSTED *done is untouched.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_queue_try_dequeue_many(weir_queue *queue, void *items[],
+                                                      size_t count, size_t *done);
+
+/*
  * Enqueues an item. Waits for room until deadline_ns (absolute) or until `cancel` (may be NULL)
  * fires.
  *
@@ -298,15 +326,17 @@ WEIR_API enum weir_status weir_queue_close(weir_queue *queue, enum weir_close_mo
  * This includes the end: the first is readable once the queue is drained, so that a poller gets
  * WEIR_OUT_OF_RANGE, and the second once the queue is closed.
  *
- * When the descriptor is readable, call weir_queue_try_dequeue() (or _try_enqueue()) and poll
- * again. WEIR_WOULD_BLOCK then means that another thread was faster, or that the call of another
- * thread which took the last item has not returned yet. While a dequeue could proceed, the
- * descriptor is unreadable only as long as the very call that made the dequeue possible is under
- * way.
+ * When the descriptor is readable, call weir_queue_try_dequeue_many() or _try_dequeue() (or
+ * _try_enqueue()), and poll again. WEIR_WOULD_BLOCK then means that another thread was faster, or
+ * that the call of another thread which took the last item has not returned yet. While a dequeue
+ * could proceed, the descriptor is unreadable only as long as the very call that made the dequeue
+ * possible is under way. A call that returns WEIR_WOULD_BLOCK has made the descriptor unreadable,
+ * unless there is an item again; or unless a thread that took the last one stands just before its
+ * system call.
  *
  * The queue owns the descriptors, one for each direction. It makes one at the first request, and
  * weir_queue_destroy() and exec close it. Do not read, write or close it. From the first request
- * on, every call that moves an item pays one read-modify-write, and a system call if the answer
+ * on, every call that moves items pays a fence and some loads, and a system call if the answer
  * changes; before that, nothing. In the child of a fork the descriptor no longer changes: request
  * one of the child's own there.
  *

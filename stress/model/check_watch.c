@@ -259,7 +259,6 @@ static void finish(void *context)
 	if (scene.op != NULL)
 		call(BEFORE, 'k');
 	weir_model_assert(scene.ended == scene.started);
-	weir_model_assert(!weiri_model_eventfd_fault);
 	if (scene.watch != NULL) {
 		unsigned newer = weir_var_version(scene.x) > scene.taken;
 

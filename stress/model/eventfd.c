@@ -20,7 +20,6 @@ enum { MOST = 4 };
 
 static _Atomic(uint32_t) counts[MOST];
 static _Atomic(int) made;
-int weiri_model_eventfd_fault;
 
 struct weiri_eventfd weiri_eventfd_open(void)
 {
@@ -39,26 +38,34 @@ bool weiri_eventfd_is_ours(const struct weiri_eventfd *event)
 	return event->forks == 0;
 }
 
-void weiri_eventfd_add(struct weiri_eventfd event)
+void weiri_eventfd_add(struct weiri_eventfd event, uint64_t count)
 {
 	/*
 	 * [acq_rel] stands for the lock of Linux. The wake is a separate step here: if a thread is
 	 * stopped before it, the next thread that adds wakes the poller.
 	 */
-	(void)weiri_fetch_add_acq_rel(&counts[event.fd], 1u);
+	(void)weiri_fetch_add_acq_rel(&counts[event.fd], (uint32_t)count);
 	weiri_futex_wake(&counts[event.fd], INT_MAX);
 }
 
-void weiri_eventfd_take(struct weiri_eventfd event)
+bool weiri_eventfd_take(struct weiri_eventfd event)
 {
 	/*
-	 * [acq_rel] stands for the lock of Linux. The count may be 0 only if another thread has read
-	 * it.
+	 * [acq_rel] stands for the lock of Linux. A read-modify-write sees the newest count; a load may
+	 * see an older one.
 	 */
-	uint32_t before = weiri_fetch_sub_acq_rel(&counts[event.fd], 1u);
+	uint32_t before = weiri_fetch_add_acq_rel(&counts[event.fd], 0u);
 
-	if (before == 0)
-		weiri_model_eventfd_fault = 1;
+	/* [acq_rel] as above */
+	while (before != 0 && !weiri_cas_acq_rel(&counts[event.fd], &before, before - 1))
+		;
+	return before != 0;
+}
+
+bool weiri_eventfd_is_readable(struct weiri_eventfd event)
+{
+	/* [acq_rel] as in weiri_eventfd_take(). */
+	return weiri_fetch_add_acq_rel(&counts[event.fd], 0u) != 0;
 }
 
 void weiri_eventfd_after_fork(void)

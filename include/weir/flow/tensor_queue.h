@@ -12,6 +12,7 @@
  * | weir_tensor_queue_destroy | one, last | lock-free + allocator | nothing | record (1) | no     |
  * | weir_tensor_queue_enqueue[_many] | any | as weir_queue_enqueue (2) | room | yes | no          |
  * | weir_tensor_queue_dequeue[_many,_up_to] | any | as weir_queue_dequeue (2) | items | yes | no  |
+ * | weir_tensor_queue_try_enqueue_many, _try_dequeue_many | any | lock-free (2) | nothing | yes | no |
  * | weir_tensor_queue_start_* | any     | lock-free + allocator | nothing | yes     | no          |
  * | weir_tensor_queue_close, _size_approx, _closed | any | as weir_queue_* | nothing | no | no    |
  * | weir_tensor_queue_readable_fd, _writable_fd | any | lock-free (3) | nothing | first time | no |
@@ -163,6 +164,33 @@ WEIR_API enum weir_status weir_tensor_queue_dequeue_up_to(weir_tensor_queue *que
                                                           weir_tensor *tuple[], size_t count,
                                                           uint64_t deadline_ns, weir_cancel *cancel,
                                                           weir_error *error);
+
+/*
+ * Enqueues as many of the n rows of tensors [n, shape...] as there is room for now, from the first
+ * on, without a copy: *done of them. Succeeds if at least one row went in, or n is 0.
+ *
+ * Errors, with *done 0: WEIR_WOULD_BLOCK if the queue is full, WEIR_CANCELLED if it is closed,
+ * WEIR_RESOURCE_EXHAUSTED. WEIR_INVALID_ARGUMENT as for weir_tensor_queue_enqueue_many(), or if
+ * `done` is NULL; *done is then untouched.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_tensor_queue_try_enqueue_many(weir_tensor_queue *queue,
+                                                             weir_tensor *const tuple[],
+                                                             size_t count, size_t *done,
+                                                             weir_error *error);
+
+/*
+ * Dequeues the k tuples that are there now, 1 <= k <= n, stacked into tensors [k, shape...]. n = 0
+ * gives tensors without rows. On failure tuple[] is untouched; if the tuples cannot be stacked they
+ * return to the queue, in order.
+ *
+ * Errors: WEIR_WOULD_BLOCK if no tuple may leave now, WEIR_OUT_OF_RANGE if the queue is drained;
+ * WEIR_INVALID_ARGUMENT and WEIR_RESOURCE_EXHAUSTED as for weir_tensor_queue_dequeue_many().
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_tensor_queue_try_dequeue_many(weir_tensor_queue *queue, size_t n,
+                                                             weir_tensor *tuple[], size_t count,
+                                                             weir_error *error);
 
 /*
  * The completion of an asynchronous operation; it is called exactly once. After a successful

@@ -103,28 +103,60 @@ enum weir_status weir_tensor_queue_destroy(weir_tensor_queue *queue, weir_error 
 	return WEIR_OK;
 }
 
-/* -- blocking calls ---------------------------------------------------------------------------- */
+/* -- calls that wait, and calls that do not ---------------------------------------------------- */
+
+/* How long a call waits. */
+struct patience {
+	bool none; /* true: it takes or gives what goes at once; the other fields are unused */
+	uint64_t deadline_ns;
+	weir_cancel *cancel;
+};
+
+static const struct patience at_once = {.none = true};
 
 static enum weir_status fail_null(weir_error *error)
 {
 	return weiri_fail(error, WEIR_INVALID_ARGUMENT, "tensor queue: queue is NULL");
 }
 
-static enum weir_status run_enqueue(struct weiri_transfer *transfer, uint64_t deadline_ns, weir_cancel *cancel,
-                                    size_t *done, weir_error *error)
+/* Fills *error for a call without patience that moved nothing. */
+static enum weir_status refused(const weir_queue *queue, enum weir_status status, size_t count, const char *what,
+                                weir_error *error)
+{
+	if (status == WEIR_WOULD_BLOCK)
+		return weiri_fail(error, status, "queue \"%s\": %s at once", weir_queue_name(queue), what);
+	if (status == WEIR_RESOURCE_EXHAUSTED)
+		return weiri_fail(error, status, "queue \"%s\": no memory for this thread's record", weir_queue_name(queue));
+	return weiri_queue_fail_closed(queue, status, count, 0, error);
+}
+
+static enum weir_status put(struct weiri_transfer *transfer, const struct patience *patience, size_t *done,
+                            weir_error *error)
 {
 	weir_queue *queue = transfer->queue->queue;
+	enum weir_status status;
+
+	if (patience->none) {
+		status = weir_queue_try_enqueue_many(queue, transfer->items, transfer->count, done);
+		return status == WEIR_OK ? status : refused(queue, status, transfer->count, "no room", error);
+	}
+	if (transfer->count != 1)
+		return weir_queue_enqueue_many(queue, transfer->items, transfer->count, patience->deadline_ns, patience->cancel,
+		                               done, error);
+	status = weir_queue_enqueue(queue, transfer->items[0], patience->deadline_ns, patience->cancel, error);
+	*done = status == WEIR_OK;
+	return status;
+}
+
+static enum weir_status run_enqueue(struct weiri_transfer *transfer, const struct patience *patience, size_t *done,
+                                    weir_error *error)
+{
 	struct weiri_visit visit;
 	enum weir_status status;
 
 	*done = 0;
 	weiri_visit_begin(&visit, transfer->queue, NULL);
-	if (transfer->count == 1) {
-		status = weir_queue_enqueue(queue, transfer->items[0], deadline_ns, cancel, error);
-		*done = status == WEIR_OK;
-	} else {
-		status = weir_queue_enqueue_many(queue, transfer->items, transfer->count, deadline_ns, cancel, done, error);
-	}
+	status = put(transfer, patience, done, error);
 	weiri_transfer_settle_enqueue(transfer, *done);
 	weiri_transfer_free(transfer);
 	weiri_visit_end(&visit);
@@ -139,7 +171,8 @@ enum weir_status weir_tensor_queue_enqueue(weir_tensor_queue *queue, weir_tensor
 		queue != NULL ? weiri_transfer_of_tuple(queue, tuple, count, &transfer, error) : fail_null(error);
 	size_t done;
 
-	return status == WEIR_OK ? run_enqueue(transfer, deadline_ns, cancel, &done, error) : status;
+	return status == WEIR_OK ? run_enqueue(transfer, &(struct patience){false, deadline_ns, cancel}, &done, error)
+	                         : status;
 }
 
 enum weir_status weir_tensor_queue_enqueue_many(weir_tensor_queue *queue, weir_tensor *const tuple[], size_t count,
@@ -152,10 +185,24 @@ enum weir_status weir_tensor_queue_enqueue_many(weir_tensor_queue *queue, weir_t
 	size_t in = 0;
 
 	if (status == WEIR_OK)
-		status = run_enqueue(transfer, deadline_ns, cancel, &in, error);
+		status = run_enqueue(transfer, &(struct patience){false, deadline_ns, cancel}, &in, error);
 	if (done != NULL)
 		*done = in;
 	return status;
+}
+
+enum weir_status weir_tensor_queue_try_enqueue_many(weir_tensor_queue *queue, weir_tensor *const tuple[], size_t count,
+                                                    size_t *done, weir_error *error)
+{
+	struct weiri_transfer *transfer;
+	enum weir_status status;
+
+	if (queue == NULL)
+		return fail_null(error);
+	if (done == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": done is NULL", weir_queue_name(queue->queue));
+	status = weiri_transfer_of_rows(queue, tuple, count, &transfer, error);
+	return status == WEIR_OK ? run_enqueue(transfer, &at_once, done, error) : status;
 }
 
 static enum weir_status check_out(const weir_tensor_queue *queue, weir_tensor *tuple[], size_t count, weir_error *error)
@@ -169,21 +216,35 @@ static enum weir_status check_out(const weir_tensor_queue *queue, weir_tensor *t
 	return WEIR_OK;
 }
 
-static enum weir_status run_dequeue(struct weiri_transfer *transfer, weir_tensor *tuple[], uint64_t deadline_ns,
-                                    weir_cancel *cancel, weir_error *error)
+static enum weir_status take(struct weiri_transfer *transfer, const struct patience *patience, size_t *done,
+                             weir_error *error)
 {
 	weir_queue *queue = transfer->queue->queue;
-	size_t done = transfer->count;
-	struct weiri_visit visit;
+	size_t count = transfer->count;
 	enum weir_status status;
 
-	weiri_visit_begin(&visit, transfer->queue, NULL);
+	*done = count;
+	if (patience->none) {
+		status = weir_queue_try_dequeue_many(queue, transfer->items, count, done);
+		return status == WEIR_OK ? status : refused(queue, status, count, "no item", error);
+	}
 	if (!transfer->batched)
-		status = weir_queue_dequeue(queue, transfer->items, deadline_ns, cancel, error);
-	else if (transfer->kind == WEIR_QUEUE_OP_DEQUEUE_MANY)
-		status = weir_queue_dequeue_many(queue, transfer->items, transfer->count, deadline_ns, cancel, error);
-	else
-		status = weir_queue_dequeue_up_to(queue, transfer->items, transfer->count, deadline_ns, cancel, &done, error);
+		return weir_queue_dequeue(queue, transfer->items, patience->deadline_ns, patience->cancel, error);
+	if (transfer->kind == WEIR_QUEUE_OP_DEQUEUE_MANY)
+		return weir_queue_dequeue_many(queue, transfer->items, count, patience->deadline_ns, patience->cancel, error);
+	return weir_queue_dequeue_up_to(queue, transfer->items, count, patience->deadline_ns, patience->cancel, done,
+	                                error);
+}
+
+static enum weir_status run_dequeue(struct weiri_transfer *transfer, weir_tensor *tuple[],
+                                    const struct patience *patience, weir_error *error)
+{
+	struct weiri_visit visit;
+	enum weir_status status;
+	size_t done;
+
+	weiri_visit_begin(&visit, transfer->queue, NULL);
+	status = take(transfer, patience, &done, error);
 	if (status == WEIR_OK)
 		status = weiri_transfer_settle_dequeue(transfer, done, tuple, error);
 	weiri_transfer_free(transfer);
@@ -199,11 +260,12 @@ enum weir_status weir_tensor_queue_dequeue(weir_tensor_queue *queue, weir_tensor
 
 	if (status == WEIR_OK)
 		status = weiri_transfer_for_one(queue, &transfer, error);
-	return status == WEIR_OK ? run_dequeue(transfer, tuple, deadline_ns, cancel, error) : status;
+	return status == WEIR_OK ? run_dequeue(transfer, tuple, &(struct patience){false, deadline_ns, cancel}, error)
+	                         : status;
 }
 
 static enum weir_status dequeue_batch(weir_tensor_queue *queue, enum weir_queue_op_kind kind, size_t n,
-                                      weir_tensor *tuple[], size_t count, uint64_t deadline_ns, weir_cancel *cancel,
+                                      weir_tensor *tuple[], size_t count, const struct patience *patience,
                                       weir_error *error)
 {
 	struct weiri_transfer *transfer;
@@ -211,19 +273,27 @@ static enum weir_status dequeue_batch(weir_tensor_queue *queue, enum weir_queue_
 
 	if (status == WEIR_OK)
 		status = weiri_transfer_for_batch(queue, kind, n, &transfer, error);
-	return status == WEIR_OK ? run_dequeue(transfer, tuple, deadline_ns, cancel, error) : status;
+	return status == WEIR_OK ? run_dequeue(transfer, tuple, patience, error) : status;
 }
 
 enum weir_status weir_tensor_queue_dequeue_many(weir_tensor_queue *queue, size_t n, weir_tensor *tuple[], size_t count,
                                                 uint64_t deadline_ns, weir_cancel *cancel, weir_error *error)
 {
-	return dequeue_batch(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, n, tuple, count, deadline_ns, cancel, error);
+	return dequeue_batch(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, n, tuple, count,
+	                     &(struct patience){false, deadline_ns, cancel}, error);
 }
 
 enum weir_status weir_tensor_queue_dequeue_up_to(weir_tensor_queue *queue, size_t n, weir_tensor *tuple[], size_t count,
                                                  uint64_t deadline_ns, weir_cancel *cancel, weir_error *error)
 {
-	return dequeue_batch(queue, WEIR_QUEUE_OP_DEQUEUE_UP_TO, n, tuple, count, deadline_ns, cancel, error);
+	return dequeue_batch(queue, WEIR_QUEUE_OP_DEQUEUE_UP_TO, n, tuple, count,
+	                     &(struct patience){false, deadline_ns, cancel}, error);
+}
+
+enum weir_status weir_tensor_queue_try_dequeue_many(weir_tensor_queue *queue, size_t n, weir_tensor *tuple[],
+                                                    size_t count, weir_error *error)
+{
+	return dequeue_batch(queue, WEIR_QUEUE_OP_DEQUEUE_UP_TO, n, tuple, count, &at_once, error);
 }
 
 /* -- asynchronous calls ------------------------------------------------------------------------ */

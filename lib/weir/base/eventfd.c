@@ -2,14 +2,16 @@
  * eventfd.c - see eventfd.h. The eventfd is a semaphore, so that a take subtracts one and does not
  * reset the count.
  *
- * read(2), write(2) and close(2) are called by syscall(2), which unlike the functions of these
- * names is not a cancellation point: a cancelled thread must not end here, inside a section.
+ * read(2), write(2), ppoll(2) and close(2) are called by syscall(2), which unlike the functions of
+ * these names is not a cancellation point: a cancelled thread must not end here, inside a section.
  */
 #include "base/eventfd.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/atomic.h"
@@ -40,24 +42,34 @@ bool weiri_eventfd_is_ours(const struct weiri_eventfd *event)
 	return event->forks == weiri_load_relaxed(&forks); /* [relaxed] as above */
 }
 
-void weiri_eventfd_add(struct weiri_eventfd event)
+void weiri_eventfd_add(struct weiri_eventfd event, uint64_t count)
 {
-	const uint64_t one = 1;
 	int saved_errno = errno;
-	long written = weiri_eventfd_is_ours(&event) ? syscall(SYS_write, event.fd, &one, sizeof(one)) : 0;
+	long written = weiri_eventfd_is_ours(&event) ? syscall(SYS_write, event.fd, &count, sizeof(count)) : 0;
 
 	(void)written; /* fails only at 2^64 - 1 */
 	errno = saved_errno;
 }
 
-void weiri_eventfd_take(struct weiri_eventfd event)
+bool weiri_eventfd_take(struct weiri_eventfd event)
 {
 	uint64_t one;
 	int saved_errno = errno;
-	long had = weiri_eventfd_is_ours(&event) ? syscall(SYS_read, event.fd, &one, sizeof(one)) : 0;
+	bool taken = !weiri_eventfd_is_ours(&event) || syscall(SYS_read, event.fd, &one, sizeof(one)) >= 0;
 
-	(void)had; /* fails only if the program has read it, which is not allowed */
 	errno = saved_errno;
+	return taken;
+}
+
+bool weiri_eventfd_is_readable(struct weiri_eventfd event)
+{
+	const struct timespec now = {0, 0};
+	struct pollfd entry = {event.fd, POLLIN, 0};
+	int saved_errno = errno;
+	bool readable = syscall(SYS_ppoll, &entry, 1, &now, NULL, 0) == 1;
+
+	errno = saved_errno;
+	return readable;
 }
 
 void weiri_eventfd_after_fork(void)

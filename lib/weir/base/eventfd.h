@@ -22,14 +22,17 @@ struct weiri_eventfd {
  */
 struct weiri_eventfd weiri_eventfd_open(void);
 void weiri_eventfd_close(struct weiri_eventfd event);
-/* Returns true in the process that opened it, and 0 in the child of a later fork. */
+/* Returns true in the process that opened it, and false in the child of a later fork. */
 bool weiri_eventfd_is_ours(const struct weiri_eventfd *event);
 /*
- * weiri_eventfd_add() adds one; _take() subtracts one, unless the count is 0. Each makes at most
- * one system call and preserves errno.
+ * weiri_eventfd_add() adds `count`. weiri_eventfd_take() subtracts one and returns true, or returns
+ * false if the count is 0. Each makes at most one system call and preserves errno. In the child of a
+ * fork both do nothing, and a take returns true.
  */
-void weiri_eventfd_add(struct weiri_eventfd event);
-void weiri_eventfd_take(struct weiri_eventfd event);
+void weiri_eventfd_add(struct weiri_eventfd event, uint64_t count);
+bool weiri_eventfd_take(struct weiri_eventfd event);
+/* Returns true if the count is above 0, by a system call that preserves errno. */
+bool weiri_eventfd_is_readable(struct weiri_eventfd event);
 
 /* Called in the child of a fork, before it has a second thread. */
 void weiri_eventfd_after_fork(void);

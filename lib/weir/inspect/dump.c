@@ -106,8 +106,8 @@ static void add_waiter(struct view *view, enum weiri_side side, struct weiri_pen
 	const weir_pending *pending = entry->pending;
 	bool is_select;
 
-	if (pending == NULL || weiri_pending_over(pending) || knows_waiter(view, side, entry))
-		return; /* a bell, or an ended operation; or the walk started over */
+	if (weiri_pending_over(pending) || knows_waiter(view, side, entry))
+		return; /* an ended operation; or the walk started over */
 	is_select = pending->kind == &weiri_select_kind;
 	view->waiter[side][view->waiters[side]++] =
 		(struct waiter){.entry = entry,
@@ -469,7 +469,9 @@ static void print_stall(void *context, const struct weir_stall *stall)
 		say_thread(out, stall->thread);
 	else
 		say(out, "a thread that has ended");
-	if (stall->kind == WEIR_STALL_SECTION)
+	if (stall->kind == WEIR_STALL_SECTION && stall->read_sections != 0)
+		say(out, " has had a read section open for %.1f s\n", seconds(stall->age_ns));
+	else if (stall->kind == WEIR_STALL_SECTION)
 		say(out, " has been inside one call for %.1f s\n", seconds(stall->age_ns));
 	else
 		say(out, " holds version %" PRIu64 " of variable \"%s\", %" PRIu64 " bytes, replaced %.1f s ago\n",

@@ -8,18 +8,47 @@
 #include "queue/operation.h"
 #include "sync/cancel.h"
 
-/* After items went in (or came out): lets operations of the other side go on. */
-static WEIRI_ALWAYS_INLINE void wake(struct weiri_record *record, weir_queue *queue,
-                                     const struct weiri_waiters *other_side)
+/*
+ * After items went in: lets operations that wait for items go on, and brings descriptors up to date.
+ * `flags` (not 0) are those of the consumers.
+ */
+static WEIRI_NOINLINE void tell_of_items(struct weiri_record *record, weir_queue *queue, uint64_t flags)
 {
-	if (WEIRI_UNLIKELY(weiri_waiters_posted(other_side)))
+	if ((flags & WEIRI_WAITERS_POSTED) != 0)
 		weiri_queue_pump(record, queue);
+	else
+		weiri_queue_settle_after_put(record, queue);
+}
+
+/* The same after items came out: for operations that wait for room. `flags` are those of the producers. */
+static WEIRI_NOINLINE void tell_of_room(struct weiri_record *record, weir_queue *queue, uint64_t flags)
+{
+	if ((flags & WEIRI_WAITERS_POSTED) != 0)
+		weiri_queue_pump(record, queue);
+	else
+		weiri_queue_settle_after_take(record, queue);
+}
+
+static WEIRI_ALWAYS_INLINE void items_went_in(struct weiri_record *record, weir_queue *queue)
+{
+	uint64_t flags = weiri_waiters_flags(&queue->consumers);
+
+	if (WEIRI_UNLIKELY(flags != 0))
+		tell_of_items(record, queue, flags);
+}
+
+static WEIRI_ALWAYS_INLINE void items_came_out(struct weiri_record *record, weir_queue *queue)
+{
+	uint64_t flags = weiri_waiters_flags(&queue->producers);
+
+	if (WEIRI_UNLIKELY(flags != 0))
+		tell_of_room(record, queue, flags);
 }
 
 /*
- * Whether an operation waits that a newcomer must not bypass. The list may be occupied without one:
- * by a bell, or by an entry whose operation has ended. Without this look, a try_ call would be
- * refused for ever because of such an entry.
+ * Whether an operation waits that a newcomer must not bypass. The list may be occupied without one,
+ * by an entry whose operation has ended. Without this look, a try_ call would be refused for ever
+ * because of such an entry.
  */
 static WEIRI_COLD bool others_are_there(struct weiri_record *record, struct weiri_waiters *own_side)
 {
@@ -43,10 +72,21 @@ static WEIRI_COLD enum weir_status let_others_first(const weir_queue *queue)
 }
 
 /* The status of an enqueue that the store refused. */
-static WEIRI_NOINLINE enum weir_status refused(weir_queue *queue, enum weir_status status)
+static WEIRI_NOINLINE enum weir_status refused(struct weiri_record *record, weir_queue *queue, enum weir_status status)
+{
+	if (status == WEIR_WOULD_BLOCK) {
+		weiri_queue_note_full(queue);
+		weiri_queue_settle_found_full(record, queue);
+	}
+	return status;
+}
+
+/* The status of a dequeue to which the store gave nothing. */
+static WEIRI_NOINLINE enum weir_status got_nothing(struct weiri_record *record, weir_queue *queue,
+                                                   enum weir_status status)
 {
 	if (status == WEIR_WOULD_BLOCK)
-		weiri_queue_note_full(queue);
+		weiri_queue_settle_found_empty(record, queue);
 	return status;
 }
 
@@ -88,8 +128,8 @@ enum weir_status weir_queue_try_enqueue(weir_queue *queue, void *item)
 		return let_others_first(queue);
 	status = WEIRI_LIKELY(queue->ring != NULL) ? put_in_ring(queue, queue->ring, item) : put_in_store(queue, item);
 	if (WEIRI_UNLIKELY(status != WEIR_OK))
-		return refused(queue, status);
-	wake(record, queue, &queue->consumers);
+		return refused(record, queue, status);
+	items_went_in(record, queue);
 	return WEIR_OK;
 }
 
@@ -129,10 +169,94 @@ enum weir_status weir_queue_try_dequeue(weir_queue *queue, void **item)
 	status = WEIRI_LIKELY(queue->ring != NULL) ? take_from_ring(record, queue, queue->ring, &bits)
 	                                           : take_from_store(record, queue, &bits);
 	if (WEIRI_UNLIKELY(status != WEIR_OK))
-		return status;
+		return got_nothing(record, queue, status);
 	*item = weiri_item_pointer(bits);
-	wake(record, queue, &queue->producers);
+	items_came_out(record, queue);
 	return WEIR_OK;
+}
+
+/* -- several items, without waiting ------------------------------------------------------------ */
+
+/* Enqueues the items for which there is room: without an operation, and so without memory. */
+static enum weir_status put_many(struct weiri_record *record, weir_queue *queue, void *const items[], size_t count,
+                                 size_t *in)
+{
+	enum weir_status status;
+
+	if (others_first(record, queue, &queue->producers))
+		return let_others_first(queue);
+	*in = weiri_queue_put(queue, items, NULL, count, false, &status);
+	if (*in != 0)
+		weiri_queue_count_in(queue, *in);
+	return refused(record, queue, status);
+}
+
+/* Returns what a call that waits for nothing returns after `done` of `count` items. */
+static enum weir_status at_once(size_t done, size_t count, enum weir_status status)
+{
+	return done != 0 || count == 0 ? WEIR_OK : status;
+}
+
+enum weir_status weir_queue_try_enqueue_many(weir_queue *queue, void *const items[], size_t count, size_t *done)
+{
+	struct weiri_record *record = weiri_record_get();
+	enum weir_status status = WEIR_OK;
+	size_t in = 0;
+
+	if (queue == NULL || done == NULL || (items == NULL && count != 0))
+		return WEIR_INVALID_ARGUMENT;
+	if (record == NULL)
+		return WEIR_RESOURCE_EXHAUSTED;
+	if (count != 0)
+		status = put_many(record, queue, items, count, &in);
+	*done = in; /* now: a completion may destroy the queue, and free what `done` points to */
+	if (in != 0)
+		items_went_in(record, queue);
+	return at_once(in, count, status);
+}
+
+enum { AT_ONCE = 64 }; /* items that a dequeue takes from the store with one call: they pass through the stack */
+
+/* Dequeues up to `count` items, which may be fewer than are there. */
+static size_t take_many(struct weiri_record *record, weir_queue *queue, void *items[], size_t count,
+                        enum weir_status *status)
+{
+	struct weiri_scope scope = weiri_queue_unentered(record);
+	uint64_t bits[AT_ONCE];
+	size_t out = 0, more;
+
+	do {
+		size_t room = count - out < AT_ONCE ? count - out : AT_ONCE;
+
+		more = weiri_queue_take(&scope, queue, bits, room, false, status);
+		for (size_t i = 0; i < more; i++)
+			items[out + i] = weiri_item_pointer(bits[i]);
+		out += more;
+	} while (out < count && more == AT_ONCE);
+	weiri_queue_retire_gathered(&scope);
+	return out;
+}
+
+enum weir_status weir_queue_try_dequeue_many(weir_queue *queue, void *items[], size_t count, size_t *done)
+{
+	struct weiri_record *record = weiri_record_get();
+	enum weir_status status = WEIR_OK;
+	size_t out = 0;
+
+	if (queue == NULL || done == NULL || (items == NULL && count != 0))
+		return WEIR_INVALID_ARGUMENT;
+	if (record == NULL)
+		return WEIR_RESOURCE_EXHAUSTED;
+	if (others_first(record, queue, &queue->consumers))
+		status = WEIR_WOULD_BLOCK;
+	else if (count != 0)
+		out = take_many(record, queue, items, count, &status);
+	*done = out; /* as above */
+	if (out != 0)
+		items_came_out(record, queue);
+	else if (count != 0)
+		status = got_nothing(record, queue, status);
+	return at_once(out, count, status);
 }
 
 /* -- waiting ----------------------------------------------------------------------------------- */
@@ -294,20 +418,6 @@ enum weir_status weir_queue_dequeue(weir_queue *queue, void **item, uint64_t dea
 	return move_one(record, queue, WEIR_QUEUE_OP_DEQUEUE_MANY, item, deadline_ns, cancel, error);
 }
 
-/* Enqueues the items for which there is room: without an operation, and so without memory. */
-static enum weir_status put_many(struct weiri_record *record, weir_queue *queue, void *const items[], size_t count,
-                                 size_t *in)
-{
-	enum weir_status status;
-
-	if (others_first(record, queue, &queue->producers))
-		return let_others_first(queue);
-	*in = weiri_queue_put(queue, items, NULL, count, false, &status);
-	if (*in != 0)
-		weiri_queue_count_in(queue, *in);
-	return refused(queue, status);
-}
-
 /*
  * Enqueues the items for which there is room. Then an operation waits for room for the rest.
  * Waiters of the other side are served last, because their completions may destroy the queue.
@@ -330,7 +440,7 @@ static enum weir_status move_many_in(struct weiri_record *record, weir_queue *qu
 	if (op != NULL)
 		return run(record, op, deadline_ns, cancel, in, error); /* this also serves the other side */
 	if (before != 0)
-		wake(record, queue, &queue->consumers);
+		items_went_in(record, queue);
 	return status;
 }
 

@@ -78,9 +78,7 @@ bool weiri_queue_part_join(struct weiri_scope *scope, struct weiri_queue_part *p
 /* `left` of both kinds (struct weiri_pending_kind). */
 void weiri_queue_part_left(weir_pending *pending, struct weiri_pending_entry *entry, uint64_t waited_ns);
 
-/*
- * Every entry on a queue's lists is a part, or a bell of readiness.c. Not to be called for a bell.
- */
+/* Every entry on a queue's lists is a part. */
 static inline struct weiri_queue_part *weiri_queue_part_of(struct weiri_pending_entry *entry)
 {
 	return WEIRI_CONTAINER_OF(entry, struct weiri_queue_part, entry);

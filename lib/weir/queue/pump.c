@@ -7,8 +7,7 @@
  * A walk ends at the first operation that finds the store empty or full: the operations behind it
  * would find the same. An operation that waits for the batch that collects does not end the walk,
  * because that batch may stand behind it.
- * At the end the thread settles the descriptors (readiness.c). If no operation waits, their bells
- * on both lists have brought the thread here.
+ * At the end the thread settles the descriptors (readiness.c).
  * The thread completes each operation before the walk goes on, so a thread that stalls here delays
  * one operation. A callback may run user code: the walk leaves the section for it, and starts
  * again, unless the callback has destroyed the queue (sync/delivery.h, visits). Inside a callback

@@ -220,7 +220,7 @@ static weir_pending *find_uncancelled(struct weiri_record *record, weir_queue *q
 		 * [relaxed] a look; weiri_pending_cancel() decides. A select reads the admission word
 		 * itself.
 		 */
-		if (pending != NULL && pending->kind == &weiri_queue_kind &&
+		if (pending->kind == &weiri_queue_kind &&
 		    (weiri_load_relaxed(&pending->state) & (WEIRI_PENDING_CANCEL | WEIRI_PENDING_DONE)) == 0) {
 			weiri_pending_retain(pending);
 			found = pending;

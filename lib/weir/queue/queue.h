@@ -167,8 +167,8 @@ void weiri_queue_cause(const weir_queue *queue, char *text, size_t size);
  * Returns status. Fills *error (may be NULL) for an operation that the close ended: an enqueue
  * (WEIR_CANCELLED) or a dequeue (WEIR_OUT_OF_RANGE).
  */
-enum weir_status weiri_queue_fail_closed(const weir_queue *queue, enum weir_status status, size_t count, size_t done,
-                                         weir_error *error);
+WEIRI_SHARED enum weir_status weiri_queue_fail_closed(const weir_queue *queue, enum weir_status status, size_t count,
+                                                      size_t done, weir_error *error);
 /* The same for a call that a token ended, which was fired with `cause`; `verb` names the call. */
 enum weir_status weiri_queue_fail_cancelled(const weir_queue *queue, const char *verb, const weir_error *cause,
                                             weir_error *error);
@@ -229,6 +229,18 @@ void weiri_queue_serve(struct weiri_record *record, void *object, struct weiri_s
  * Makes the descriptors, if there are any, agree with the store after it changed. Not in a section.
  */
 void weiri_queue_settle(struct weiri_record *record, weir_queue *queue);
+/*
+ * The same for a caller that found FOLLOWED (sync/waiters.h) after it put items in, or took some
+ * out, and that did nothing else.
+ */
+void weiri_queue_settle_after_put(struct weiri_record *record, weir_queue *queue);
+void weiri_queue_settle_after_take(struct weiri_record *record, weir_queue *queue);
+/*
+ * The same for a call that changed nothing, because it found no item or no room. A poller whose
+ * thread makes this call does not find the descriptor readable for nothing again.
+ */
+void weiri_queue_settle_found_empty(struct weiri_record *record, weir_queue *queue);
+void weiri_queue_settle_found_full(struct weiri_record *record, weir_queue *queue);
 /* Closes the descriptors, when the queue is freed. */
 void weiri_queue_put_out(weir_queue *queue);
 

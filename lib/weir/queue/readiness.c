@@ -3,28 +3,29 @@
  *
  * Algorithm. Each direction has a ready descriptor (sync/ready_fd.h), created when it is first
  * requested. It shows weiri_queue_can_give() or weiri_queue_can_take_in(). Calls of both kinds may
- * change both answers, so every call has to settle both ready descriptors. But a call that changed
- * the store reads the list of the other side in any case, to see whether there are waiters. So the
- * first ready descriptor appends a bell to both lists: an entry that is never completed, and stays.
- * The lists are then always occupied, so each such call goes through weiri_queue_pump(), which
- * settles. As long as no descriptor was requested, calls read nothing that they would not read
- * anyway.
+ * change both answers, so every call settles both ready descriptors. A call that changed the store
+ * reads the word of the other side's waiters in any case (sync/waiters.h). So a request sets a bit
+ * there, FOLLOWED, and a call that finds it settles. As long as no descriptor was requested, calls
+ * read nothing that they would not read anyway.
+ *
+ * A call that put items in cannot have made a dequeue impossible, so it only raises the readable
+ * descriptor: while that is lit, this is one load. In the same way, a dequeue raises the writable one.
  *
  * Source. We know of no publication of level-triggered descriptors for a lock-free queue.
  *
  * Invariants
  *   R1  no change of the store is missed: if the thread that made a change does not settle after
  *       it, the thread that published or requested the ready descriptor saw the change in a look.
- *       The requester appends bells, publishes the ready descriptor, posts on both sides, and
- *       settles. A thread that changes the store checks whether a side is posted, reads the list,
- *       and then looks for the ready descriptor (a pump that changes more does so before its last
- *       look at the lists). So either this thread finds the posted side and the ready descriptor,
- *       and settles, or the settle of the requester sees the change (sync/waiters.h). A requester
- *       that finds a ready descriptor cannot know how far its creator has come, so it posts and
- *       settles as well
- *   R2  each change of an answer is followed by a pump on the same thread: an item is enqueued,
+ *       The requester publishes the ready descriptor, sets FOLLOWED on both sides, runs the heavy
+ *       fence, and settles. A thread that changes the store runs a light fence and reads the word of
+ *       a side (a pump that changes more does so after its last change). So either this thread finds
+ *       FOLLOWED, and after its own fence the ready descriptor; or its change precedes the heavy
+ *       fence, and the settle of the requester sees it. A requester that finds a ready descriptor
+ *       cannot know how far its creator has come, so it does the same
+ *   R2  each change of an answer is followed by a settle on the same thread: an item is enqueued,
  *       dequeued or returned; the turn is released; the queue is closed; an admitted enqueue gives
- *       up. So B3 of ready_fd.h holds for the queue
+ *       up. So B3 of ready_fd.h holds for the queue. A try_ call that finds nothing, or no room,
+ *       settles too, so that its thread does not find the descriptor readable for nothing again
  *   R3  a ready descriptor stays until the queue is destroyed, because the caller has its file
  *       descriptor
  * Fork: the child has the parent's file descriptors and must not change their counts. So it skips
@@ -41,16 +42,8 @@
 #include "queue/operation.h"
 #include "sync/ready_fd.h"
 
-enum { SIDES = 2 };
-
-struct bell {
-	struct weiri_pending_entry entry; /* of no operation */
-	weir_allocator allocator;
-};
-
 struct weiri_readiness {
 	struct weiri_ready_fd ready_fd;
-	struct bell *bells[SIDES];     /* NULL: not created, or left to the list to free */
 	struct weiri_readiness *older; /* from before a fork */
 };
 
@@ -59,6 +52,8 @@ struct view {
 	struct weiri_record *record;
 	weir_queue *queue;
 };
+
+typedef void settle_fn(struct weiri_ready_fd *ready_fd, weiri_ready_fd_look_fn *look, void *context);
 
 static bool can_give(void *context)
 {
@@ -74,58 +69,81 @@ static bool can_take_in(void *context)
 	return weiri_queue_can_take_in(view->queue);
 }
 
-static void settle_one(struct weiri_record *record, weir_queue *queue, _Atomic(struct weiri_readiness *) *place,
-                       weiri_ready_fd_look_fn *look)
+static bool is_current(const struct weiri_readiness *readiness)
+{
+	return readiness != NULL && weiri_eventfd_is_ours(&readiness->ready_fd.event);
+}
+
+static void raise(struct weiri_ready_fd *ready_fd, weiri_ready_fd_look_fn *look, void *context)
+{
+	weiri_ready_fd_raise(ready_fd, look, context);
+}
+
+/* Called after the caller's change and a seq_cst fence. */
+static WEIRI_ALWAYS_INLINE void settle_one(struct weiri_record *record, weir_queue *queue,
+                                           _Atomic(struct weiri_readiness *) *place, settle_fn *settle,
+                                           weiri_ready_fd_look_fn *look)
 {
 	/* [acquire] the ready descriptor's fields; pairs with publish(). */
 	struct weiri_readiness *readiness = weiri_load_acquire(place);
 	struct view view = {record, queue};
 
-	if (readiness != NULL && weiri_eventfd_is_ours(&readiness->ready_fd.event))
-		weiri_ready_fd_settle(&readiness->ready_fd, look, &view);
+	if (is_current(readiness))
+		settle(&readiness->ready_fd, look, &view);
+}
+
+static WEIRI_ALWAYS_INLINE void settle_both(struct weiri_record *record, weir_queue *queue, settle_fn *readable,
+                                            settle_fn *writable)
+{
+	weiri_fence_seq_cst(); /* F1 of ready_fd.h; R1 */
+	settle_one(record, queue, &queue->readable, readable, can_give);
+	settle_one(record, queue, &queue->writable, writable, can_take_in);
+}
+
+void weiri_queue_settle_after_put(struct weiri_record *record, weir_queue *queue)
+{
+	settle_both(record, queue, raise, weiri_ready_fd_settle);
+}
+
+void weiri_queue_settle_after_take(struct weiri_record *record, weir_queue *queue)
+{
+	settle_both(record, queue, weiri_ready_fd_settle, raise);
 }
 
 void weiri_queue_settle(struct weiri_record *record, weir_queue *queue)
 {
-	settle_one(record, queue, &queue->readable, can_give);
-	settle_one(record, queue, &queue->writable, can_take_in);
+	/* Both sides are FOLLOWED or neither. */
+	if ((weiri_waiters_flags(&queue->consumers) & WEIRI_WAITERS_FOLLOWED) != 0)
+		settle_both(record, queue, weiri_ready_fd_settle, weiri_ready_fd_settle);
+}
+
+/* After a call that found the condition of the ready descriptor in `place` false. */
+static void settle_in_vain(struct weiri_record *record, weir_queue *queue, _Atomic(struct weiri_readiness *) *place,
+                           weiri_ready_fd_look_fn *look)
+{
+	/* [acquire] as in settle_one(). */
+	const struct weiri_readiness *readiness = weiri_load_acquire(place);
+
+	if (WEIRI_LIKELY(!is_current(readiness)) || weiri_ready_fd_is_dark(&readiness->ready_fd))
+		return;
+	weiri_fence_seq_cst(); /* F1 of ready_fd.h */
+	settle_one(record, queue, place, weiri_ready_fd_settle, look);
+}
+
+void weiri_queue_settle_found_empty(struct weiri_record *record, weir_queue *queue)
+{
+	settle_in_vain(record, queue, &queue->readable, can_give);
+}
+
+void weiri_queue_settle_found_full(struct weiri_record *record, weir_queue *queue)
+{
+	settle_in_vain(record, queue, &queue->writable, can_take_in);
 }
 
 /* -- creating ready descriptors ---------------------------------------------------------------- */
 
-static void bell_free(struct bell *bell)
-{
-	weir_allocator allocator = bell->allocator;
-
-	weiri_release(&allocator, bell, sizeof(*bell), alignof(struct bell));
-}
-
-/* Frees a bell that was removed from its list. No walker can see it any longer. */
-static void bell_reclaim(struct weiri_retired *retired)
-{
-	struct weiri_list_node *node = WEIRI_CONTAINER_OF(retired, struct weiri_list_node, retired);
-
-	bell_free(WEIRI_CONTAINER_OF(weiri_pending_entry_of(node), struct bell, entry));
-}
-
-static struct bell *bell_create(weir_queue *queue)
-{
-	struct bell *bell = weiri_allocate_zeroed(&queue->allocator, sizeof(*bell), alignof(struct bell));
-
-	if (bell == NULL)
-		return NULL;
-	weiri_list_node_init(&bell->entry.node, sizeof(*bell), bell_reclaim);
-	bell->allocator = queue->allocator;
-	return bell;
-}
-
-/* Frees a ready descriptor whose bells are on no list, or whose queue is being destroyed. */
 static void readiness_free(weir_queue *queue, struct weiri_readiness *readiness)
 {
-	for (int i = 0; i < SIDES; i++) {
-		if (readiness->bells[i] != NULL)
-			bell_free(readiness->bells[i]);
-	}
 	weiri_ready_fd_fini(&readiness->ready_fd);
 	weiri_release(&queue->allocator, readiness, sizeof(*readiness), alignof(struct weiri_readiness));
 }
@@ -138,55 +156,17 @@ static struct weiri_readiness *readiness_create(weir_queue *queue)
 	if (readiness == NULL)
 		return NULL;
 	weiri_ready_fd_init(&readiness->ready_fd);
-	for (int i = 0; i < SIDES; i++)
-		readiness->bells[i] = bell_create(queue);
-	if (readiness->ready_fd.event.fd >= 0 && readiness->bells[0] != NULL && readiness->bells[1] != NULL)
+	if (readiness->ready_fd.event.fd >= 0)
 		return readiness;
 	readiness_free(queue, readiness);
 	return NULL;
-}
-
-static struct weiri_waiters *side(weir_queue *queue, int i)
-{
-	return i == 0 ? &queue->producers : &queue->consumers;
-}
-
-static void hang_bells(struct weiri_record *record, weir_queue *queue, struct weiri_readiness *readiness)
-{
-	struct weiri_scope scope = weiri_scope_enter(record);
-
-	for (int i = 0; i < SIDES; i++)
-		weiri_list_append(&scope, &side(queue, i)->list, &readiness->bells[i]->entry.node);
-	weiri_scope_leave(&scope);
-}
-
-/*
- * Removes `readiness`, because another ready descriptor was published first. The lists free the
- * bells when no walker can see them any longer.
- */
-static void take_back(struct weiri_record *record, weir_queue *queue, struct weiri_readiness *readiness)
-{
-	struct weiri_scope scope = weiri_scope_enter(record);
-
-	for (int i = 0; i < SIDES; i++) {
-		(void)weiri_list_remove(&scope, &side(queue, i)->list, &readiness->bells[i]->entry.node);
-		readiness->bells[i] = NULL;
-	}
-	weiri_scope_leave(&scope);
-	readiness_free(queue, readiness);
-}
-
-static bool is_current(const struct weiri_readiness *readiness)
-{
-	return readiness != NULL && weiri_eventfd_is_ours(&readiness->ready_fd.event);
 }
 
 /*
  * Returns the ready descriptor of this process; creates it if there is none. NULL: there is no
  * memory or no file descriptor left.
  */
-static struct weiri_readiness *get(struct weiri_record *record, weir_queue *queue,
-                                   _Atomic(struct weiri_readiness *) *place)
+static struct weiri_readiness *get(weir_queue *queue, _Atomic(struct weiri_readiness *) *place)
 {
 	/* [acquire] as in settle_one(). */
 	struct weiri_readiness *there = weiri_load_acquire(place), *made;
@@ -196,27 +176,28 @@ static struct weiri_readiness *get(struct weiri_record *record, weir_queue *queu
 	made = readiness_create(queue);
 	if (made == NULL)
 		return NULL;
-	hang_bells(record, queue, made);
 	made->older = there;
 	/*
-	 * [release] the fields of the ready descriptor. If the CAS fails, another thread of this
-	 * process was first; the settle that follows acquires what that thread published.
+	 * [release] the fields of the ready descriptor. [acquire] those of the one that another thread
+	 * of this process published first.
 	 */
-	if (weiri_cas_release(place, &there, made))
+	if (weiri_cas_release_or_acquire(place, &there, made))
 		return made;
-	take_back(record, queue, made);
+	readiness_free(queue, made);
 	return there;
 }
 
 static enum weir_status request(weir_queue *queue, _Atomic(struct weiri_readiness *) *place, int *fd, weir_error *error)
 {
 	struct weiri_record *record = weiri_record_get();
-	struct weiri_readiness *readiness = record != NULL ? get(record, queue, place) : NULL;
+	struct weiri_readiness *readiness = record != NULL ? get(queue, place) : NULL;
 
 	if (readiness == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED,
 		                  "queue \"%s\": no memory or no file descriptor left for its readiness", queue->name);
-	if (!weiri_waiters_post(&queue->producers) || !weiri_waiters_post(&queue->consumers)) /* R1 */
+	weiri_waiters_follow(&queue->producers);
+	weiri_waiters_follow(&queue->consumers);
+	if (!weiri_fence_heavy()) /* R1 */
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
 		                  "queue \"%s\": membarrier(2) was granted and is refused now: readiness could be overlooked",
 		                  queue->name);

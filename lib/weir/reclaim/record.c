@@ -132,6 +132,7 @@ static void after_fork_in_child(void)
 			continue;
 		}
 		weiri_store_relaxed(&record->lo, 0u);
+		weiri_store_relaxed(&record->read_sections, 0u);
 		weiri_store_relaxed(&record->picking, 0u);
 		weiri_store_relaxed(&record->owner, without_thread(weiri_load_relaxed(&record->owner)));
 	}

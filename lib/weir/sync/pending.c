@@ -324,7 +324,7 @@ bool weiri_pending_serve(struct weiri_scope *scope, struct weiri_list *list, str
 	while (outcome != WEIRI_PENDING_STUCK && (node = weiri_list_next(scope, list, node)) != NULL) {
 		weir_pending *pending = weiri_pending_entry_of(node)->pending;
 
-		if (pending == NULL || !weiri_pending_claim(pending))
+		if (!weiri_pending_claim(pending))
 			continue;
 		outcome = weiri_pending_drive(scope, pending, &moved);
 		if (outcome != WEIRI_PENDING_COMPLETE) {
@@ -393,17 +393,13 @@ void weiri_pending_pump(struct weiri_record *record, void *object, weiri_serve_f
 
 bool weiri_pending_others_first(struct weiri_scope *scope, struct weiri_list *list, const weir_pending *own)
 {
-	struct weiri_list_node *node = NULL;
-	const weir_pending *first = NULL;
+	struct weiri_list_node *node;
 
 	if (!weiri_list_occupied(list))
 		return false;
 	weiri_list_sweep(scope, list);
-	do {
-		node = weiri_list_next(scope, list, node);
-		first = node != NULL ? weiri_pending_entry_of(node)->pending : NULL;
-	} while (node != NULL && first == NULL); /* a bell */
-	return first != NULL && first != own;
+	node = weiri_list_next(scope, list, NULL);
+	return node != NULL && weiri_pending_entry_of(node)->pending != own;
 }
 
 /* -- starting ---------------------------------------------------------------------------------- */

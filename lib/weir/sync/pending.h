@@ -112,7 +112,7 @@ struct weiri_wait_place {
 /* One entry of an operation; the first member of whatever a kind keeps for each entry. */
 struct weiri_pending_entry {
 	struct weiri_list_node node;
-	weir_pending *pending; /* NULL: a bell, which only keeps a list occupied (queue/readiness.c) */
+	weir_pending *pending;
 	struct weiri_wait_place place;
 	struct weiri_visit visit; /* starter, if there are several entries */
 	/* claim */
@@ -322,9 +322,9 @@ WEIRI_SHARED void weiri_pending_pump(struct weiri_record *record, void *object, 
  */
 void weiri_pending_pump_all(struct weiri_record *record, weir_pending *pending);
 /*
- * Returns true if an operation other than `own` (may be NULL) stands first on the list, bells left
- * out. If the thread that removed an entry stalled, the entry of an operation that has ended may
- * still be linked; the call unlinks such entries.
+ * Returns true if an operation other than `own` (may be NULL) stands first on the list. If the
+ * thread that removed an entry stalled, the entry of an operation that has ended may still be linked;
+ * the call unlinks such entries.
  */
 bool weiri_pending_others_first(struct weiri_scope *scope, struct weiri_list *list, const weir_pending *own);
 

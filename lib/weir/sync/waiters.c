@@ -7,7 +7,8 @@
 
 #define POSTED WEIRI_WAITERS_POSTED
 #define FENCED WEIRI_WAITERS_FENCED
-#define EPOCH UINT64_C(4)        /* one more */
+#define FOLLOWED WEIRI_WAITERS_FOLLOWED
+#define EPOCH UINT64_C(8)        /* one more */
 #define LOOK (UINT64_C(1) << 48) /* one more */
 #define EPOCHS (LOOK - EPOCH)    /* all of them */
 
@@ -57,6 +58,12 @@ bool weiri_waiters_post(struct weiri_waiters *waiters)
 	return true;
 }
 
+void weiri_waiters_follow(struct weiri_waiters *waiters)
+{
+	/* [release] what follows was published before; pairs with the fence of a notifier that finds FOLLOWED. */
+	(void)weiri_fetch_or_release(&waiters->word, FOLLOWED);
+}
+
 bool weiri_waiters_look(struct weiri_waiters *waiters)
 {
 	uint64_t word;
@@ -73,6 +80,6 @@ bool weiri_waiters_look(struct weiri_waiters *waiters)
 	 * post. The CAS fails if there was a post or a look meanwhile.
 	 */
 	if ((word & POSTED) != 0 && word / LOOK >= PATIENCE)
-		(void)weiri_cas_relaxed(&waiters->word, &word, (word + EPOCH) & EPOCHS);
+		(void)weiri_cas_relaxed(&waiters->word, &word, (word + EPOCH) & (EPOCHS | FOLLOWED));
 	return false;
 }

@@ -20,8 +20,9 @@
  * Source. The asymmetric Dekker pattern is that of membarrier(2) and of biased locks; we know of no
  * publication that moves the fence to the notifiers while waits are frequent.
  *
- * The word: POSTED; FENCED (the poster has run membarrier since its post); an epoch, which each
- * post and each clearing advances; the number of looks since the last post.
+ * The word: POSTED; FENCED (the poster has run membarrier since its post); FOLLOWED (something that
+ * is not on the list follows the changes for good: a descriptor of queue/readiness.c); an epoch,
+ * which each post and each clearing advances; the number of looks since the last post.
  *
  * Invariants
  *   W1  the word changes by read-modify-writes only
@@ -29,6 +30,7 @@
  *       read-modify-write. That CAS succeeds only if no post has followed the read-modify-write
  *   W3  FENCED is set only by a waiter whose post has stood since before its heavy fence; it is
  *       cleared together with POSTED
+ *   W4  FOLLOWED is never cleared
  * Pairs
  *   F1  notifier: change, light fence, word (posted);
  *       waiter that finds the word not fenced: append, post, heavy fence, look
@@ -65,6 +67,7 @@ struct weiri_waiters {
 
 #define WEIRI_WAITERS_POSTED UINT64_C(1)
 #define WEIRI_WAITERS_FENCED UINT64_C(2)
+#define WEIRI_WAITERS_FOLLOWED UINT64_C(4)
 
 /* Not shared yet. */
 void weiri_waiters_init(struct weiri_waiters *waiters);
@@ -74,12 +77,24 @@ void weiri_waiters_init(struct weiri_waiters *waiters);
  */
 bool weiri_waiters_post(struct weiri_waiters *waiters);
 
-/* Called after a change. Returns true if there may be a waiter; weiri_waiters_look() then tells. */
-static inline bool weiri_waiters_posted(const struct weiri_waiters *waiters)
+/*
+ * From here on notifiers find FOLLOWED. A notifier that missed it made its change before the next
+ * heavy fence that the caller runs (F1).
+ */
+void weiri_waiters_follow(struct weiri_waiters *waiters);
+
+/* Called after a change. Returns which of POSTED and FOLLOWED are set. */
+static inline uint64_t weiri_waiters_flags(const struct weiri_waiters *waiters)
 {
 	weiri_fence_light(); /* F1 */
 	/* [relaxed] carries nothing; F1 keeps it after the caller's change. */
-	return (weiri_load_relaxed(&waiters->word) & WEIRI_WAITERS_POSTED) != 0;
+	return weiri_load_relaxed(&waiters->word) & (WEIRI_WAITERS_POSTED | WEIRI_WAITERS_FOLLOWED);
+}
+
+/* Called after a change. Returns true if there may be a waiter; weiri_waiters_look() then tells. */
+static inline bool weiri_waiters_posted(const struct weiri_waiters *waiters)
+{
+	return (weiri_waiters_flags(waiters) & WEIRI_WAITERS_POSTED) != 0;
 }
 
 /* Called after a change. Returns true if a waiter was on the list at some moment of the call. */

@@ -160,8 +160,7 @@ static bool has_newer(void *context)
 	const struct view *view = context;
 
 	/*
-	 * [relaxed] The thread that writes `seen` settles afterwards; P1 of ready_fd.h carries it to
-	 * later settles.
+	 * [relaxed] The thread that writes `seen` settles afterwards: F1 of ready_fd.h.
 	 */
 	return weiri_newest(view->record, view->watch->var)->number > weiri_load_relaxed(&view->watch->seen);
 }
@@ -171,8 +170,10 @@ static void settle(struct weiri_record *record, weir_watch *watch)
 {
 	struct view view = {record, watch};
 
-	if (weiri_eventfd_is_ours(&watch->ready_fd.event))
-		weiri_ready_fd_settle(&watch->ready_fd, has_newer, &view);
+	if (!weiri_eventfd_is_ours(&watch->ready_fd.event))
+		return;
+	weiri_fence_seq_cst(); /* F1 of ready_fd.h */
+	weiri_ready_fd_settle(&watch->ready_fd, has_newer, &view);
 }
 
 static enum weiri_pending_outcome attempt_watch(struct weiri_scope *scope, weir_pending *pending, bool *moved)
@@ -248,7 +249,7 @@ enum weir_status weir_watch_try_take(weir_watch *watch, weir_read *read)
 	/* [relaxed] own field. */
 	status = weir_var_try_read_newer(watch->var, weiri_load_relaxed(&watch->seen), read);
 	if (status == WEIR_OK)
-		weiri_store_relaxed(&watch->seen, read->version); /* [relaxed] the settle releases it */
+		weiri_store_relaxed(&watch->seen, read->version); /* [relaxed] the settle's fence follows */
 	outer = weiri_section_enter(record);
 	settle(record, watch); /* also if nothing was newer: a stalled thread may have left it readable */
 	weiri_section_leave(record, outer);
