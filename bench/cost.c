@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <weir/flow/op.h>
 #include <weir/flow/session.h>
+#include <weir/flow/table.h>
 #include <weir/weir.h>
 
 #include "sync/eventcount.h"
@@ -45,6 +46,7 @@ static weir_critical_section *section;
 static weir_var *vars[VARIABLES];
 static _Alignas(64) weir_read reads[VARIABLES];
 static weir_var_cache cache;
+static weir_read_section reading = {WEIR_READ_SECTION_INIT};
 static weir_tensor *value;
 static weir_store *store;
 static uint64_t numbers[BATCH];
@@ -285,6 +287,34 @@ static void read_cached(void)
 	sink = weir_var_cache_read(&cache)->version;
 }
 
+static void reading_begin(void)
+{
+	vars_begin();
+	must(weir_read_section_begin(&reading));
+}
+
+static void reading_end(void)
+{
+	must(weir_read_section_end(&reading));
+	vars_end();
+}
+
+static void read_peek(void)
+{
+	sink = weir_read_section_peek(&reading, vars[0])->version;
+}
+
+static void read_section_of_16(void)
+{
+	uint64_t sum = 0;
+
+	must(weir_read_section_begin(&reading));
+	for (int i = 0; i < 16; i++)
+		sum += weir_read_section_peek(&reading, vars[i % VARIABLES])->version;
+	must(weir_read_section_end(&reading));
+	sink = sum;
+}
+
 static void read_look_release(void)
 {
 	must(weir_var_read(vars[0], &reads[0]));
@@ -348,6 +378,55 @@ static void find_release(void)
 
 	must(weir_store_find(store, NULL, "variable/523", &things, &resource, NULL));
 	weir_resource_release(resource);
+}
+
+/* -- tables of rows of 256 bytes ------------------------------------------------------------------ */
+
+enum { ROWS = 100 };
+
+static weir_table *rows;
+static weir_tensor *plus_one, *few, *many;
+
+static void rows_begin(int64_t count)
+{
+	struct weir_table_options options = {WEIR_TABLE_OPTIONS_INIT, .dtype = WEIR_I64, .rows = count,
+	                                     .row = &(weir_shape){1, {32}}};
+	int64_t indices[ROWS];
+
+	for (int64_t i = 0; i < ROWS; i++)
+		indices[i] = i * (count / ROWS);
+	must(weir_table_create(NULL, &options, &rows, NULL));
+	must(weir_tensor_scalar_i64(1, &plus_one));
+	must(weir_tensor_copy_of(WEIR_I64, &(weir_shape){1, {1}}, indices, NULL, &few));
+	must(weir_tensor_copy_of(WEIR_I64, &(weir_shape){1, {ROWS}}, indices, NULL, &many));
+}
+
+static void rows_begin_32_mib(void)
+{
+	rows_begin((int64_t)1 << 17);
+}
+
+static void rows_begin_1_gib(void)
+{
+	rows_begin((int64_t)1 << 22);
+}
+
+static void rows_end(void)
+{
+	weir_tensor_release(plus_one);
+	weir_tensor_release(few);
+	weir_tensor_release(many);
+	must(weir_table_destroy(rows, NULL));
+}
+
+static void update_1_row(void)
+{
+	must(weir_table_scatter(rows, WEIR_SCATTER_ADD, few, plus_one, WEIR_NO_DEADLINE, NULL, NULL));
+}
+
+static void update_100_rows(void)
+{
+	must(weir_table_scatter(rows, WEIR_SCATTER_ADD, many, plus_one, WEIR_NO_DEADLINE, NULL, NULL));
 }
 
 /* -- variables of bytes ------------------------------------------------------------------------ */
@@ -569,6 +648,9 @@ static const struct operation {
 	{"snapshot of 2, release", vars_begin, nothing, snapshot_2, nothing, vars_end},
 	{"snapshot of 8, release", vars_begin, nothing, snapshot_8, nothing, vars_end},
 	{"commit of 2", vars_begin, nothing, commit_2, nothing, vars_end},
+	{"table of 1 GiB, update of a row", rows_begin_1_gib, nothing, update_1_row, nothing, rows_end},
+	{"table of 32 MiB, update of 100 rows", rows_begin_32_mib, nothing, update_100_rows, nothing, rows_end},
+	{"table of 1 GiB, update of 100 rows", rows_begin_1_gib, nothing, update_100_rows, nothing, rows_end},
 	{"inline assign of 64 bytes", inline_begin, nothing, inline_assign, nothing, inline_end},
 	{"inline update of 64 bytes", inline_begin, nothing, inline_update, nothing, inline_end},
 	{"inline copy of 64 bytes", inline_begin, nothing, inline_copy, nothing, inline_end},
@@ -580,6 +662,8 @@ static const struct operation {
 	{"step of 32 no-ops without edges", row_of_no_ops, nothing, step, nothing, steps_end},
 	{"step of 32 f32 adds in a chain", chain_of_adds, nothing, step, nothing, steps_end},
 	{"step of an enqueue and a dequeue", through_a_queue, nothing, step, nothing, through_a_queue_end},
+	{"variable read in a section", reading_begin, nothing, read_peek, nothing, reading_end},
+	{"section of 16 reads", vars_begin, nothing, read_section_of_16, nothing, vars_end},
 	{"name look-up, release", names_begin, nothing, find_release, nothing, names_end},
 };
 enum { OPERATIONS = sizeof(operations) / sizeof(operations[0]) };

@@ -5,8 +5,11 @@
 #include <criterion/criterion.h>
 
 #include <pthread.h>
+#include <sched.h>
+#include <weir/stall.h>
 #include <weir/var_cache.h>
 
+#include "reclaim/collect.h"
 #include "var/hold.h"
 #include "variables.h"
 
@@ -198,5 +201,84 @@ Test(var_cache, follows_beside_a_writer)
 		assign(var, i);
 	for (size_t i = 0; i < 2; i++)
 		cr_assert_eq(pthread_join(readers[i], NULL), 0);
+	destroy(var);
+}
+
+/* -- what a cache pins is found, and a writer that waits for it is woken ------------------------- */
+
+static void count_handle(void *context, const struct weir_stall *stall)
+{
+	size_t *count = context;
+
+	cr_expect_eq(stall->kind, WEIR_STALL_HANDLE);
+	cr_expect_str_eq(stall->variable, "cached");
+	cr_expect_eq(stall->version, 1);
+	cr_expect_eq(stall->thread, weiri_record_thread(weiri_record_mine));
+	++*count;
+}
+
+/* A cache that is not read any more is a stall, with the name of its variable. */
+Test(var_cache, is_a_stall_once_its_version_is_replaced)
+{
+	weir_var *var = named_variable("cached", 1), *passing = named_variable("passing", 1);
+	uint64_t until = weir_deadline_in(variables_patience_ns);
+	weir_var_cache cache;
+	size_t count = 0;
+
+	weir_var_cache_init(&cache, var);
+	(void)expect_read(&cache, 1, 1);
+	assign(var, 2);
+	for (int64_t i = 2; count == 0; i++) {
+		cr_assert_lt(weir_now_ns(), until);
+		assign(passing, i);
+		cr_assert_eq(weir_stalls_visit(1000000, count_handle, &count, NULL), WEIR_OK);
+	}
+	(void)expect_read(&cache, 2, 2);
+	count = 0;
+	cr_assert_eq(weir_stalls_visit(0, count_handle, &count, NULL), WEIR_OK);
+	cr_expect_eq(count, 0, "it has followed");
+	weir_var_cache_release(&cache);
+	cr_assert_eq(weir_var_destroy(passing, NULL), WEIR_OK);
+	destroy(var);
+}
+
+static void ignore(void *context, const struct weir_stall *stall)
+{
+	(void)context, (void)stall;
+}
+
+static void *write_over_the_budget(void *var)
+{
+	weir_tensor *tensor = number(3);
+
+	cr_assert_eq(weir_var_assign(var, tensor, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
+	weir_tensor_release(tensor);
+	return NULL;
+}
+
+/* A read that follows the variable gives up the old version, and wakes the writer that waits for it. */
+Test(var_cache, wakes_a_writer_when_it_follows)
+{
+	weir_var *var = variable(1);
+	uint64_t look_again = weiri_reclaim_look_again_ns, until = weir_deadline_in(variables_patience_ns);
+	weir_var_cache cache;
+	pthread_t writer;
+
+	weiri_reclaim_look_again_ns = UINT64_C(1000000000000);
+	weir_var_cache_init(&cache, var);
+	(void)expect_read(&cache, 1, 1);
+	assign(var, 2);
+	cr_assert_eq(weir_stalls_visit(0, ignore, NULL, NULL), WEIR_OK); /* collects, so the bytes are reported */
+	weir_reclaim_set_budget(1);
+	cr_assert_eq(pthread_create(&writer, NULL, write_over_the_budget, var), 0);
+	while (weiri_load_acquire(&weiri_record_mine->poke) == 0) {
+		(void)sched_yield();
+		cr_assert_lt(weir_now_ns(), until);
+	}
+	cr_expect_not_null(weir_var_cache_read(&cache));
+	cr_assert_eq(pthread_join(writer, NULL), 0);
+	weir_reclaim_set_budget(0);
+	weiri_reclaim_look_again_ns = look_again;
+	weir_var_cache_release(&cache);
 	destroy(var);
 }

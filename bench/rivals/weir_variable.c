@@ -3,6 +3,7 @@
  * reader that is stopped.
  */
 #include <stdlib.h>
+#include <weir/read_section.h>
 #include <weir/txn.h>
 #include <weir/var.h>
 #include <weir/var_cache.h>
@@ -130,6 +131,44 @@ static uint64_t cached_many(void *self, uint64_t count)
 	return sum;
 }
 
+enum { SECTION = 16 };
+
+/* In sections of 16 reads, without handles. */
+static uint64_t section_many(void *self, uint64_t count)
+{
+	weir_var *var = ((struct shared *)self)->var;
+	weir_read_section section = {WEIR_READ_SECTION_INIT};
+	uint64_t sum = 0;
+
+	for (uint64_t done = 0; done < count;) {
+		uint64_t end = count - done < SECTION ? count : done + SECTION;
+
+		if (weir_read_section_begin(&section) != WEIR_OK)
+			exit(3);
+		for (; done < end; done++)
+			sum += weir_read_section_peek(&section, var)->version - 1;
+		(void)weir_read_section_end(&section);
+	}
+	return sum;
+}
+
+/* A section for each value. */
+static uint64_t section_scan_many(void *self, uint64_t count)
+{
+	struct shared *shared = self;
+	weir_read_section section = {WEIR_READ_SECTION_INIT};
+	uint64_t torn = 0;
+
+	for (uint64_t i = 0; i < count; i++) {
+		if (weir_read_section_begin(&section) != WEIR_OK)
+			exit(3);
+		torn += (uint64_t)bench_torn(weir_tensor_data(weir_read_section_peek(&section, shared->var)->tensor),
+		                             shared->bytes);
+		(void)weir_read_section_end(&section);
+	}
+	return torn;
+}
+
 static void read_write(void *self, uint64_t value)
 {
 	struct shared *shared = self;
@@ -158,6 +197,15 @@ const struct read_contender weir_cache_contender = {
 	.create = read_create,
 	.destroy = read_destroy,
 	.read_many = cached_many,
+	.write = read_write,
+};
+
+const struct read_contender weir_read_section_contender = {
+	.about = {.name = "weir section of 16", .lock_free = 1},
+	.create = read_create,
+	.destroy = read_destroy,
+	.read_many = section_many,
+	.scan_many = section_scan_many,
 	.write = read_write,
 };
 

@@ -67,7 +67,8 @@ WEIR_API enum weir_status weir_reclaim_get_stats(struct weir_reclaim_stats *stat
  * Errors: WEIR_DEADLINE_EXCEEDED while readers still use something, or another thread has not ended
  * its collection. WEIR_RESOURCE_EXHAUSTED if there is no memory for this thread's record.
  * WEIR_FAILED_PRECONDITION if called by a function that a collection runs (the release of a
- * tensor's memory, an allocator).
+ * tensor's memory, an allocator), or while this thread has a read section open
+ * (weir/read_section.h).
  * @since 0.1
  */
 WEIR_API enum weir_status weir_reclaim_flush(uint64_t deadline_ns);

@@ -1,8 +1,9 @@
 /*
- * stall.h - what keeps replaced versions in memory: handles held for long, and stalled reads.
+ * stall.h - what keeps replaced versions in memory: handles held for long, read sections that are
+ * open, and stalled reads.
  *
  * Use it when writers reach the budget (weir/reclaim.h) or memory grows, to find the thread that
- * forgot a handle or is stalled inside a call. Ask once with weir_stalls_visit(), or register a
+ * forgot a handle, has a read section open, or is stalled inside a call. Ask once with weir_stalls_visit(), or register a
  * hook. It cannot end a stall: a handle belongs to its holder.
  *
  * A handle becomes a stall when its version is replaced, not when it is taken: a handle on the
@@ -30,7 +31,10 @@ WEIR_BEGIN_DECLS
 
 enum weir_stall_kind {
 	WEIR_STALL_HANDLE = 1, /* a handle on a version that was replaced */
-	/* a call that is long, or whose thread is stalled; it keeps what was alive at its start */
+	/*
+	 * A call that is long, or whose thread is stalled, or a read section that is open
+	 * (weir/read_section.h). It keeps what was alive at its start.
+	 */
 	WEIR_STALL_SECTION = 2,
 	/*
 	 * Sections of a flavour of liburcu (weir/urcu.h), which Weir does not see: no grace period has
@@ -41,9 +45,9 @@ enum weir_stall_kind {
 
 struct weir_stall {
 	enum weir_stall_kind kind;
-	/* the system's id of the thread that took the handle or makes the call; 0: it has ended */
+	/* the system's id of the thread that took the handle or is in the section; 0: it has ended */
 	uint32_t thread;
-	uint64_t age_ns; /* at least; since the version was replaced, or since the call began */
+	uint64_t age_ns; /* at least; since the version was replaced, or since the section began */
 	/* The fields below describe a handle. */
 	/*
 	 * The name of the variable, cut to 63 bytes; "" if the variable is gone, and for a section.
@@ -52,6 +56,11 @@ struct weir_stall {
 	const char *variable;
 	uint64_t version; /* its number */
 	uint64_t bytes;   /* what the version counts for in the budget */
+	/*
+	 * Of a section: how many read sections the thread has open. If none, the section belongs to a
+	 * call.
+	 */
+	uint32_t read_sections;
 };
 
 /* The most stalls that one call of weir_stalls_visit() shows: the first ones found. */

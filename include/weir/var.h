@@ -250,7 +250,8 @@ WEIR_API const char *weir_var_name(const weir_var *var);
  * costs a reference to the tensor; a write without it takes none.
  *
  * If the retired bytes of the process exceed the budget and nothing can be freed, a write waits
- * until deadline_ns and then returns WEIR_RESOURCE_EXHAUSTED, having published nothing.
+ * until deadline_ns and then returns WEIR_RESOURCE_EXHAUSTED, having published nothing. In a read
+ * section (weir/read_section.h) it does not wait.
  *
  * Errors: WEIR_INVALID_ARGUMENT if an argument is NULL, the values of the variable are no tensors,
  * or the dtype or shape does not fit.

@@ -38,6 +38,7 @@
 #include <weir/txn.h>
 #include <weir/value.h>
 #include <weir/var.h>
+#include <weir/read_section.h>
 #include <weir/var_cache.h>
 #include <weir/version.h>
 #include <weir/watch.h>

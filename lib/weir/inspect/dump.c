@@ -469,7 +469,9 @@ static void print_stall(void *context, const struct weir_stall *stall)
 		say_thread(out, stall->thread);
 	else
 		say(out, "a thread that has ended");
-	if (stall->kind == WEIR_STALL_SECTION)
+	if (stall->kind == WEIR_STALL_SECTION && stall->read_sections != 0)
+		say(out, " has had a read section open for %.1f s\n", seconds(stall->age_ns));
+	else if (stall->kind == WEIR_STALL_SECTION)
 		say(out, " has been inside one call for %.1f s\n", seconds(stall->age_ns));
 	else
 		say(out, " holds version %" PRIu64 " of variable \"%s\", %" PRIu64 " bytes, replaced %.1f s ago\n",

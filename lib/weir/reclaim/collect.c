@@ -893,14 +893,23 @@ static WEIRI_COLD bool wait_while(condition *holds, struct weiri_record *record,
 	return done;
 }
 
+/* Returns true if the owner, which calls this, has a read section open. */
+static bool is_reading(const struct weiri_record *record)
+{
+	return weiri_load_relaxed(&record->read_sections) != 0; /* [relaxed] own field */
+}
+
 enum weir_status weiri_reclaim_admit(struct weiri_record *record, uint64_t deadline_ns)
 {
 	if (WEIRI_LIKELY(!over_budget()))
 		return WEIR_OK;
 	/*
 	 * A release function that a collection of this thread has called may write. If that write
-	 * waited, it would wait for its own thread.
+	 * waited, it would wait for its own thread. So would a write in a read section, which may itself
+	 * hold what exceeds the budget.
 	 */
+	if (is_reading(record))
+		deadline_ns = 0;
 	if (weiri_is_collecting(record) || wait_while(over_budget, record, deadline_ns))
 		return WEIR_OK;
 	return WEIR_RESOURCE_EXHAUSTED;
@@ -956,7 +965,7 @@ enum weir_status weir_reclaim_flush(uint64_t deadline_ns)
 
 	if (record == NULL)
 		return WEIR_RESOURCE_EXHAUSTED;
-	if (weiri_is_collecting(record))
+	if (weiri_is_collecting(record) || is_reading(record))
 		return WEIR_FAILED_PRECONDITION;
 	return wait_while(anything_retired, record, deadline_ns) ? WEIR_OK : WEIR_DEADLINE_EXCEEDED;
 }
@@ -1057,7 +1066,8 @@ void weiri_collect_abandoned(struct weiri_record *record)
 {
 	/* [P1 release] As in weiri_section_leave(): the reads of the section come before. */
 	weiri_store_release(&record->lo, 0u);
-	weiri_store_relaxed(&record->picking, 0u); /* [relaxed] for the owner's signal handlers */
+	weiri_store_relaxed(&record->read_sections, 0u); /* [relaxed] for reports */
+	weiri_store_relaxed(&record->picking, 0u);       /* [relaxed] for the owner's signal handlers */
 	if (weiri_is_collecting(record))
 		end_collection(record);
 	/* [relaxed] the caller owns the record; a count. */

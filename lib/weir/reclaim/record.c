@@ -134,6 +134,7 @@ static void after_fork_in_child(void)
 		if (weiri_record_thread(record) == WEIRI_RECORD_OF_HOST)
 			continue; /* the child has the host too */
 		weiri_store_relaxed(&record->lo, 0u);
+		weiri_store_relaxed(&record->read_sections, 0u);
 		weiri_store_relaxed(&record->picking, 0u);
 		weiri_store_relaxed(&record->owner, without_thread(weiri_load_relaxed(&record->owner)));
 	}

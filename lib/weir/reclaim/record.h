@@ -52,6 +52,7 @@ struct weiri_record {
 	_Atomic(uint32_t) poke;
 	_Atomic(uint32_t) waits;           /* 1 if memory_waiters (collect.c) counts the owner */
 	_Atomic(uint32_t) snapshots_ahead; /* how many snapshots will advance the clock at once */
+	_Atomic(uint32_t) read_sections;   /* how many the owner has open: var/read_section.c */
 	_Atomic(uint64_t) magazine_bytes;  /* at least what the lists of the magazine have */
 	/*
 	 * The objects that a collection on this thread holds: `rest` it has not examined yet, `kept` it

@@ -216,18 +216,28 @@ static inline void weiri_slot_claim(struct weiri_slot *slot, void *object)
 
 void weiri_wake_memory_waiters(struct weiri_record *record);
 
-/* Ends a claim; any thread may call this. Wakes the writers that wait for memory. */
-static inline void weiri_slot_clear(struct weiri_slot *slot)
+/* Ends a claim; any thread may call this. weiri_look_for_memory_waiters() of the slot's record must follow. */
+static inline void weiri_slot_drop(struct weiri_slot *slot)
 {
-	struct weiri_record *record = weiri_record_of(slot);
-
 	/* [P1 release] pairs with the collector's acquire. */
 	weiri_store_release(&slot->object, NULL);
+}
+
+/* Wakes the writers that wait for memory. Called after slots of this record were dropped or a read section ended. */
+static inline void weiri_look_for_memory_waiters(struct weiri_record *record)
+{
 	/* F1: a waiter sets poke, runs the heavy fence, and scans again before it sleeps. */
 	weiri_fence_light();
 	/* [relaxed] a flag; the waiter rescans. */
 	if (WEIRI_UNLIKELY(weiri_load_relaxed(&record->poke) != 0))
 		weiri_wake_memory_waiters(record);
+}
+
+/* Ends a claim; any thread may call this. Wakes the writers that wait for memory. */
+static inline void weiri_slot_clear(struct weiri_slot *slot)
+{
+	weiri_slot_drop(slot);
+	weiri_look_for_memory_waiters(weiri_record_of(slot));
 }
 
 #endif

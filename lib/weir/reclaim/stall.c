@@ -64,7 +64,9 @@ static void note_sections(struct look *look)
 	for (const struct weiri_record *record = weiri_load_acquire(&weiri_records); record != NULL;
 	     record = record->next) { /* [acquire] as above */
 		uint64_t began = weiri_load_relaxed(&record->lo);
-		struct weiri_stall stall = {.is_section = true, .thread = weiri_record_thread(record)};
+		struct weiri_stall stall = {.is_section = true,
+		                            .thread = weiri_record_thread(record),
+		                            .read_sections = weiri_load_relaxed(&record->read_sections)};
 
 		if (began == 0)
 			continue;

@@ -15,10 +15,12 @@ enum { WEIRI_MOST_STALLS = 64 };
 
 struct weiri_stall {
 	bool is_section;
-	bool is_host;     /* the section is that of a host; `thread` is 0 */
-	uint32_t thread;  /* the owner of the slot or section; 0: it has ended */
-	uint64_t age_ns;  /* a lower bound */
-	uint64_t bytes;   /* of the object; 0: a section */
+	bool is_host;    /* the section is that of a host; `thread` is 0 */
+	uint32_t thread; /* the owner of the slot or section; 0: it has ended */
+	uint64_t age_ns; /* a lower bound */
+	uint64_t bytes;  /* of the object; 0: a section */
+	/* of a section: how many read sections are open on its thread; 0: it belongs to a call */
+	uint32_t read_sections;
 	uint64_t what[2]; /* filled in by weiri_stall_describe */
 };
 

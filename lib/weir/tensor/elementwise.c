@@ -13,6 +13,7 @@
 #include "tensor/elementwise.h"
 
 #include "base/compiler.h"
+#include "tensor/wide.h"
 
 typedef void loop(const void *a, const void *b, void *restrict out, size_t n, enum weiri_combine how);
 
@@ -124,13 +125,26 @@ static WEIRI_ALWAYS_INLINE void apply(enum weir_dtype dtype, const struct operan
 	}
 }
 
+static WEIRI_ALWAYS_INLINE void apply_either(enum weir_dtype dtype, const struct operands *on, enum weiri_combine how)
+{
+	if (how == WEIRI_COMBINE_ADD)
+		apply(dtype, on, WEIRI_COMBINE_ADD);
+	else
+		apply(dtype, on, WEIRI_COMBINE_SUBTRACT);
+}
+
+static WEIRI_WIDE void apply_wide(enum weir_dtype dtype, const struct operands *on, enum weiri_combine how)
+{
+	apply_either(dtype, on, how);
+}
+
 void weiri_elementwise_apply(enum weir_dtype dtype, enum weiri_combine how, const void *a, const void *b, void *out,
                              size_t n)
 {
 	const struct operands on = {a, b, out, n};
 
-	if (how == WEIRI_COMBINE_ADD)
-		apply(dtype, &on, WEIRI_COMBINE_ADD);
+	if (weiri_is_wide())
+		apply_wide(dtype, &on, how);
 	else
-		apply(dtype, &on, WEIRI_COMBINE_SUBTRACT);
+		apply_either(dtype, &on, how);
 }

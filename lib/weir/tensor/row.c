@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "tensor/wide.h"
 
 enum weir_status weiri_combine_check(enum weiri_combine how, enum weir_dtype dtype)
 {
@@ -220,8 +221,23 @@ static WEIRI_ALWAYS_INLINE void combine(enum weir_dtype dtype, void *to, const v
 	}
 }
 
+static WEIRI_WIDE void add_wide(enum weir_dtype dtype, void *to, const void *from, size_t n, enum weiri_combine how)
+{
+	if (how == WEIRI_COMBINE_ADD)
+		combine(dtype, to, from, n, WEIRI_COMBINE_ADD);
+	else
+		combine(dtype, to, from, n, WEIRI_COMBINE_SUBTRACT);
+}
+
+/* Below this many elements the question costs more than wider vectors save. */
+enum { WIDE_FROM = 64 };
+
 void weiri_row_combine(enum weiri_combine how, enum weir_dtype dtype, void *to, const void *from, size_t n)
 {
+	if (n >= WIDE_FROM && (how == WEIRI_COMBINE_ADD || how == WEIRI_COMBINE_SUBTRACT) && weiri_is_wide()) {
+		add_wide(dtype, to, from, n, how);
+		return;
+	}
 	/* Data without elements may be NULL. */
 	if (n == 0)
 		return;

@@ -27,11 +27,9 @@
 /* Returns the version that the slot of the handle holds, or NULL if the handle has a reference. */
 static const void *version_in_slot(const weir_read *read)
 {
-	const struct weiri_slot *slot = read->hold;
-
-	if (slot == NULL || weiri_hold_value_of(read) != NULL)
+	if (!weiri_hold_has_slot(read))
 		return NULL;
-	return weiri_load_relaxed(&slot->object); /* [relaxed] this thread has stored it */
+	return weiri_load_relaxed(&weiri_hold_slot_of(read)->object); /* [relaxed] this thread has stored it */
 }
 
 void weir_var_cache_init(weir_var_cache *cache, weir_var *var)

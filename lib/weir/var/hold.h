@@ -1,7 +1,9 @@
 /*
  * hold.h - what a handle (weir_read) holds: a hazard slot, or a reference of the value.
  *
- * weir_read.hold is the slot, or the value with WEIRI_HOLD_REFERENCE added. It is NULL in a cleared handle.
+ * weir_read.hold is the slot with WEIRI_HOLD_SLOT added, or the value with WEIRI_HOLD_REFERENCE
+ * added. It is NULL in a cleared handle. A weir_read whose `hold` has no tag holds nothing: that of a
+ * version (version.h), of which a read section gives the address.
  */
 #ifndef WEIRI_VAR_HOLD_H
 #define WEIRI_VAR_HOLD_H
@@ -18,12 +20,23 @@ static inline struct weiri_version *weiri_newest(struct weiri_record *record, we
 	return weiri_stamp_is_committed(weiri_version_resolve(head)) ? head : head->base;
 }
 
+enum { WEIRI_HOLD_SLOT = 1, WEIRI_HOLD_REFERENCE = 2 };
+
 static inline void weiri_hold_by_slot(weir_read *read, const struct weiri_version *version, struct weiri_slot *slot)
 {
-	*read = (weir_read){.pointer = version->shown, .version = version->number, .hold = slot};
+	*read = (weir_read){.pointer = version->shown, .version = version->number, .hold = (char *)slot + WEIRI_HOLD_SLOT};
 }
 
-enum { WEIRI_HOLD_REFERENCE = 1 };
+static inline bool weiri_hold_has_slot(const weir_read *read)
+{
+	return ((uintptr_t)read->hold & WEIRI_HOLD_SLOT) != 0;
+}
+
+/* Returns the slot of a handle that has one. */
+static inline struct weiri_slot *weiri_hold_slot_of(const weir_read *read)
+{
+	return (struct weiri_slot *)((uintptr_t)read->hold - WEIRI_HOLD_SLOT);
+}
 
 /*
  * Returns a handle that has a reference of the value, or a cleared one with the number if there is

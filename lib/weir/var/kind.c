@@ -14,7 +14,7 @@
 
 /* A version and its value in one block. */
 struct box {
-	_Alignas(16) struct weiri_version version; /* first; so the bytes that follow are aligned to 16 */
+	struct weiri_version version; /* first */
 	struct weiri_value value;
 	/* Bytes of an inline value follow, or a held pointer. */
 };

@@ -208,19 +208,41 @@ void weir_read_release(weir_read *read)
 
 	if (WEIRI_UNLIKELY(read == NULL))
 		return;
-	slot = read->hold;
-	if (WEIRI_UNLIKELY(slot == NULL || ((uintptr_t)slot & WEIRI_HOLD_REFERENCE) != 0)) {
+	if (WEIRI_UNLIKELY(!weiri_hold_has_slot(read))) {
 		release_reference(read);
 		return;
 	}
+	slot = weiri_hold_slot_of(read);
 	*read = (weir_read){.hold = NULL};
 	weiri_slot_clear(slot);
 }
 
+/*
+ * Handles of one snapshot have slots of one record. So the writers that wait are looked for once, and
+ * not for each handle.
+ */
 void weir_read_release_many(weir_read reads[], size_t count)
 {
-	for (size_t i = 0; reads != NULL && i < count; i++)
-		weir_read_release(&reads[i]);
+	struct weiri_record *last = NULL;
+
+	for (size_t i = 0; reads != NULL && i < count; i++) {
+		struct weiri_slot *slot = weiri_hold_slot_of(&reads[i]);
+		struct weiri_record *record = weiri_record_of(slot);
+
+		if (WEIRI_UNLIKELY(!weiri_hold_has_slot(&reads[i]))) {
+			release_reference(&reads[i]);
+			continue;
+		}
+		if (WEIRI_UNLIKELY(record != last)) {
+			if (last != NULL)
+				weiri_look_for_memory_waiters(last);
+			last = record;
+		}
+		reads[i] = (weir_read){.hold = NULL};
+		weiri_slot_drop(slot);
+	}
+	if (last != NULL)
+		weiri_look_for_memory_waiters(last);
 }
 
 /* Returns the number of the newest version. */

@@ -53,7 +53,8 @@ static void visit_all(struct weiri_record *record, const struct weiri_stalls *st
 		                           .age_ns = one->age_ns,
 		                           .variable = name,
 		                           .version = one->what[1],
-		                           .bytes = one->bytes};
+		                           .bytes = one->bytes,
+		                           .read_sections = one->read_sections};
 
 		copy_name(record, one->what[0], name);
 		visit(context, &stall);

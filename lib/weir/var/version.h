@@ -108,15 +108,14 @@ struct weiri_version {
 	_Atomic(uint64_t) stamp;
 	/* The rest is constant once published, except seen_at_head. */
 	union {
-		weir_read read; /* what a read section shows */
+		weir_read read; /* what a read section shows; not a handle, since `hold` has no tag (hold.h) */
 		struct {
-			void *shown;     /* by handles: a tensor, the bytes of an inline value, a pointer */
-			uint64_t number; /* one more than that of base; that of base in a mark */
-			void *no_hold;   /* NULL: what is shown is not a handle */
+			void *shown;               /* by handles: a tensor, the bytes of an inline value, a pointer */
+			uint64_t number;           /* one more than that of base; that of base in a mark */
+			struct weiri_value *value; /* one reference; NULL in version 0 and in marks on it */
 		};
 	};
-	uint64_t position;         /* one more than that of base: two committed versions share none */
-	struct weiri_value *value; /* one reference; NULL in version 0 and in marks on it */
+	uint64_t position; /* one more than that of base: two committed versions share none */
 	struct weiri_version *base;
 	uint64_t base_birth;         /* era; see Memory */
 	struct weiri_version *older; /* with the next smaller number, or NULL; see history.h */

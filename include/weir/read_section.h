@@ -1,0 +1,157 @@
+/*
+ * read_section.h - many reads of variables without handles: a read is a few loads, and what it
+ * shows is valid until the section ends.
+ *
+ * Use it where a thread reads many variables, or one variable many times, and needs the values for a
+ * short time: a request that looks at ten settings, a loop over the rows of an index. Do not keep
+ * values beyond the section: take a handle (weir/var.h), or retain the tensor. For one variable that
+ * a thread reads for a long time use weir/var_cache.h. Reads of one section are not of one instant:
+ * for that use weir_var_snapshot().
+ *
+ *     weir_read_section section = {WEIR_READ_SECTION_INIT};
+ *
+ *     if (weir_read_section_begin(&section) == WEIR_OK) {
+ *         const weir_read *one = weir_read_section_peek(&section, limits);
+ *         const weir_read *two = weir_read_section_peek(&section, routes);
+ *
+ *         ...
+ *         (void)weir_read_section_end(&section);
+ *     }
+ *
+ * | call                    | threads | progress  | blocks on | allocates | signal-safe |
+ * |-------------------------|---------|-----------|-----------|-----------|-------------|
+ * | weir_read_section_begin | one     | wait-free | nothing   | no        | yes (1)     |
+ * | weir_read_section_peek, _find | one | wait-free | nothing | no        | yes (1)     |
+ * | weir_read_section_end   | one     | wait-free | nothing   | no        | yes (1)     |
+ *
+ * (1) A thread's first call of Weir, whichever it is, allocates its record. A signal handler may
+ *     call these only on a thread that has a record (see weir_reclaim_prepare_thread()) and whose
+ *     thread-specific data is not being destroyed yet.
+ *
+ * Bounds, on a thread that has a record. The unit is one atomic access or fence; r is that of
+ * weir/var.h.
+ *
+ * | call                    | at most                                            |
+ * |-------------------------|----------------------------------------------------|
+ * | weir_read_section_begin | 7                                                  |
+ * | weir_read_section_peek  | 13 + 4r; 4 with no collection or write under way   |
+ * | weir_read_section_find  | 9 + 4r                                             |
+ * | weir_read_section_end   | 8, waking a writer included                        |
+ *
+ * Memory. An open section pins the versions that existed when it began, and those that were created
+ * before its last read. A thread that is stopped in a section pins only what existed when it
+ * stopped, and what was created before the next collection began. A thread that keeps a section open
+ * and goes on reading, or makes other calls in it, pins all that it could have read. This counts in the budget
+ * (weir/reclaim.h): in the end writers wait, and are refused at their deadlines. So keep sections
+ * short. weir/stall.h reports a section that lasts. Its end wakes writers that wait for memory.
+ *
+ * Nesting. A thread may open several sections at one time, at most 2^32 - 1; they end in the reverse
+ * order of their beginning. A signal handler may open one whatever it interrupted, and ends it
+ * before it returns. A function that Weir calls (of an update, an allocator, a completion) ends what
+ * it opened, and does not end what it did not open. Handles, caches and snapshots may be taken and
+ * released in a section, and outlive it.
+ *
+ * Other calls in an open section. All may be made, and the section stays open. A write does not wait
+ * for memory, because it might wait for its own section: if the retired bytes exceed the budget, it
+ * collects once, and then fails with WEIR_RESOURCE_EXHAUSTED. weir_reclaim_flush() fails with
+ * WEIR_FAILED_PRECONDITION. A call that sleeps, such as that of a queue, sleeps with the section
+ * open. What is destroyed or replaced meanwhile stays valid until the section ends.
+ *
+ * Threads. A section belongs to the thread that began it; values may be passed to other threads,
+ * which must have finished with them before the section ends. A section that a thread leaves open
+ * ends with the thread. In the child of a fork, the sections of the forking thread stay open, and
+ * those of other threads have ended. longjmp() out of a section leaves it open.
+ *
+ * Ordering. A peek is linearizable, as weir_var_read() is.
+ *
+ * Source: read-side sections are those of RCU; intervals of eras, as lib/weir/reclaim/section.h says,
+ * bound what a stopped thread pins.
+ * @since 0.1
+ */
+#ifndef WEIR_READ_SECTION_H
+#define WEIR_READ_SECTION_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <weir/var.h>
+
+WEIR_BEGIN_DECLS
+
+/*
+ * All fields except the first are private; 0 before the begin and after the end. The layout is part
+ * of the binary interface: programs contain the inlined code of weir_read_section_peek().
+ */
+typedef struct weir_read_section {
+	size_t struct_size;       /* WEIR_READ_SECTION_INIT sets it */
+	const uint64_t *era;      /* the current era */
+	const uint64_t *reserved; /* the last era that is reserved; leads to 0: ask the library */
+	uint32_t stamp_at;        /* in a version: where its stamp is */
+	uint32_t read_at;         /* in a version: where what handles show is */
+	void *record;
+	uint64_t outer;
+	uint64_t depth;
+} weir_read_section;
+#define WEIR_READ_SECTION_INIT WEIR_STRUCT_SIZE(weir_read_section)
+
+/*
+ * Begins a section.
+ *
+ * Errors: WEIR_INVALID_ARGUMENT if `section` is NULL or was not initialized with
+ * WEIR_READ_SECTION_INIT. WEIR_FAILED_PRECONDITION if this section is open. WEIR_RESOURCE_EXHAUSTED
+ * if there is no memory for this thread's record; peeks then return NULL, and the end is refused.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_read_section_begin(weir_read_section *section);
+
+/*
+ * What weir_read_section_peek() does, as a function of the library: for other languages, and for
+ * the moments when the inlined code cannot tell.
+ * @since 0.1
+ */
+WEIR_API const weir_read *weir_read_section_find(const weir_read_section *section, weir_var *var);
+
+/*
+ * Returns the newest version of the variable. It is not a handle: there is nothing to release. It is
+ * valid until the section ends. Returns NULL if the variable is not initialized, if `var` is NULL,
+ * if the section has ended, and if the begin found no memory. Another thread than that which began
+ * the section must not call this while the section is open. A section that was never begun must not
+ * be passed.
+ * @since 0.1
+ */
+static inline const weir_read *weir_read_section_peek(const weir_read_section *section,
+                                                      weir_var *var)
+{
+#if defined(__GNUC__) && UINTPTR_MAX > UINT32_MAX
+	if (__builtin_expect(var != NULL, 1)) {
+		/* The order of the loads matters: lib/weir/var/read_section.c. */
+		uint64_t reserved = __atomic_load_n(section->reserved, __ATOMIC_ACQUIRE);
+		const char *version =
+			__atomic_load_n((const char *const *)(const void *)var, __ATOMIC_SEQ_CST);
+
+		if (__builtin_expect(__atomic_load_n(section->era, __ATOMIC_RELAXED) <= reserved, 1)) {
+			const uint64_t *stamp = (const uint64_t *)(const void *)(version + section->stamp_at);
+			const weir_read *read = (const weir_read *)(const void *)(version + section->read_at);
+
+			if (__builtin_expect(__atomic_load_n(stamp, __ATOMIC_ACQUIRE) - 1 < UINT64_MAX - 1 &&
+			                         read->tensor != NULL,
+			                     1))
+				return read;
+		}
+	}
+#endif
+	return weir_read_section_find(section, var);
+}
+
+/*
+ * Ends the section: what it has shown is no longer valid.
+ *
+ * Errors, after which nothing has happened: WEIR_INVALID_ARGUMENT if `section` is NULL.
+ * WEIR_FAILED_PRECONDITION if the section is not open, if another thread began it, or if a section
+ * that this thread began later is still open.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_read_section_end(weir_read_section *section);
+
+WEIR_END_DECLS
+
+#endif

@@ -1,0 +1,132 @@
+/*
+ * read_section.c - sections that a program opens, and reads in them.
+ *
+ * Algorithm. A read section is a section of reclaim/section.h that lasts from one call to another.
+ * It reserves an interval of eras, and each read extends the interval to the current era if that has
+ * moved. So a read needs no slot, and nothing that it returns is freed before the section ends: it
+ * was not retired before the section's lo, and was born no later than its hi.
+ *
+ * The common case of a read is inlined in programs (weir/read_section.h). It is weiri_newest() of
+ * hold.h for a version that has its stamp, while the era has not moved beyond the section's hi. It
+ * reads hi, the head, the era, and the stamp, in this order. weiri_section_read() says why hi comes
+ * first and the era comes after the head. The head is followed only after the era was compared. In
+ * every other case the program calls weir_read_section_find(), which does all of it.
+ *   The order of the first load is relaxed in weiri_section_read(), with a compiler barrier behind
+ *   it. In the header it is acquire, which keeps the compiler from moving the next load before it.
+ *
+ * Binary interface. The inlined code knows: the fields `era`, `reserved`, `stamp_at` and `read_at` of
+ * the section; that the first word of a variable leads to its newest version; that a version may be
+ * shown if the era is at most *reserved and its stamp less 1 is below 2^64 - 2; that a weir_read is
+ * at read_at. The two offsets are given at run time, so versions may be laid out anew. If one of the
+ * other facts changes, the library lets `reserved` lead to 0 for sections with the old struct_size:
+ * then their programs call the library for each read. The same is done for sections that have ended.
+ *
+ * Nesting. `depth` of a section is the number of sections that were open on the thread when it began,
+ * itself included. It must be the number of open sections when it ends. A handler that interrupts
+ * the count leaves it as it was.
+ *
+ * Invariants
+ *   R1  while `read_sections` of a record is not 0, its owner is in a section: lo is not 0
+ * Linearization: the load of the head; if the version there was undecided, the read of its cell.
+ * Progress: wait-free; see weiri_section_read().
+ * Checked: stress/model/check_read_section.c, tests/test_read_section.c.
+ */
+#include <weir/read_section.h>
+
+#include "base/assert.h"
+#include "var/hold.h"
+
+_Static_assert(offsetof(struct weir_var, head) == 0, "programs contain this");
+_Static_assert(offsetof(weir_read_section, reserved) == 2 * sizeof(void *), "programs contain this");
+_Static_assert(offsetof(weir_read_section, stamp_at) == 3 * sizeof(void *), "programs contain this");
+_Static_assert(offsetof(weir_read_section, read_at) == 3 * sizeof(void *) + 4, "programs contain this");
+
+static const uint64_t no_era = 0;
+
+/* Makes the inlined code ask the library, which finds no record. */
+static void shut(weir_read_section *section)
+{
+	section->record = NULL;
+	section->reserved = &no_era;
+}
+
+static WEIRI_COLD enum weir_status fail_for_memory(weir_read_section *section)
+{
+	section->era = (const uint64_t *)(uintptr_t)&weiri_era;
+	shut(section);
+	return WEIR_RESOURCE_EXHAUSTED;
+}
+
+enum weir_status weir_read_section_begin(weir_read_section *section)
+{
+	struct weiri_record *record = weiri_record_get();
+	uint64_t outer;
+	uint32_t depth;
+
+	if (section == NULL || section->struct_size != sizeof(*section))
+		return WEIR_INVALID_ARGUMENT;
+	if (section->record != NULL)
+		return WEIR_FAILED_PRECONDITION;
+	if (record == NULL)
+		return fail_for_memory(section);
+	outer = weiri_section_enter(record);
+	/* [relaxed] Own field; reports read it. */
+	depth = weiri_load_relaxed(&record->read_sections) + 1;
+	weiri_store_relaxed(&record->read_sections, depth);
+	*section = (weir_read_section){.struct_size = sizeof(*section),
+	                               .era = (const uint64_t *)(uintptr_t)&weiri_era,
+	                               .reserved = (const uint64_t *)(uintptr_t)&record->hi,
+	                               .stamp_at = offsetof(struct weiri_version, stamp),
+	                               .read_at = offsetof(struct weiri_version, read),
+	                               .record = record,
+	                               .outer = outer,
+	                               .depth = depth};
+	return WEIR_OK;
+}
+
+/* Returns the record in which the section is open, or NULL if it is not open on this thread. */
+static struct weiri_record *record_of(const weir_read_section *section)
+{
+	struct weiri_record *record = section->record;
+
+	return record != NULL && record == weiri_record_mine ? record : NULL;
+}
+
+/* Called by the owner, with a section open. */
+static WEIRI_UNSEEN void assert_in_a_section(const struct weiri_record *record)
+{
+	WEIR_ASSERT2(R1, weiri_peek(&record->read_sections) != 0 && weiri_peek(&record->lo) != 0);
+}
+
+const weir_read *weir_read_section_find(const weir_read_section *section, weir_var *var)
+{
+	struct weiri_record *record = section != NULL ? record_of(section) : NULL;
+	const struct weiri_version *version;
+
+	if (record == NULL || var == NULL)
+		return NULL;
+	WEIR_ASSERT_LOOK(assert_in_a_section(record));
+	version = weiri_newest(record, var);
+	return version->value != NULL ? &version->read : NULL;
+}
+
+enum weir_status weir_read_section_end(weir_read_section *section)
+{
+	struct weiri_record *record;
+	uint32_t depth;
+
+	if (section == NULL)
+		return WEIR_INVALID_ARGUMENT;
+	record = record_of(section);
+	if (record == NULL)
+		return WEIR_FAILED_PRECONDITION;
+	depth = weiri_load_relaxed(&record->read_sections); /* [relaxed] own field, here and below */
+	if (depth != section->depth)
+		return WEIR_FAILED_PRECONDITION;
+	WEIR_ASSERT_LOOK(assert_in_a_section(record));
+	shut(section);
+	weiri_store_relaxed(&record->read_sections, depth - 1);
+	weiri_section_leave(record, section->outer);
+	weiri_look_for_memory_waiters(record);
+	return WEIR_OK;
+}

@@ -1,0 +1,350 @@
+/*
+ * check_read_section.c - read sections beside writes and collections: what was shown exists until
+ * the end of the section.
+ *
+ * The reads and assigns must be linearizable (judged.h). Values are filled just before they are
+ * published, so a read of a freed one shows as a race or a use after free. In finish() everything
+ * must be freed.
+ */
+#include <weir/read_section.h>
+
+#include "model/judged.h"
+#include "model/variable_scopes.h"
+#include "var/install.h"
+#include "var/tensor_value.h"
+
+enum { BEGIN, PEEK, END, FIND, ASSIGN };
+
+static struct scene {
+	weir_var *x;
+	enum size size;
+	size_t writes;
+	_Atomic(uint32_t) flag;
+	int64_t saw[2];
+} scene;
+
+static weir_tensor *number(int64_t value)
+{
+	return number_of_size(value, scene.size);
+}
+
+static void setup(void *context)
+{
+	(void)context;
+	weir_reclaim_set_budget(8 * LARGE * sizeof(int64_t));
+	scene.x = variable_of_size(0, scene.size);
+	judged_as_variables();
+}
+
+/* An aborted commit's version is at the head. */
+static void setup_aborted(void *context)
+{
+	struct weiri_version *version;
+
+	setup(context);
+	version = weiri_version_of_tensor(weiri_record_get(), scene.x, number(9));
+	weiri_version_set_base(version, weiri_load_relaxed(&scene.x->head));
+	weiri_store_relaxed(&version->stamp, WEIRI_STAMP_ABORTED);
+	weiri_store_relaxed(&scene.x->head, version);
+}
+
+static void finish(void *context)
+{
+	(void)context;
+	weir_var_destroy(scene.x, NULL);
+	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
+}
+
+static void assign(int64_t value)
+{
+	weir_tensor *tensor = number(value);
+	weir_read published;
+
+	weir_model_call_begins(ASSIGN);
+	weir_model_assert(weir_var_assign(scene.x, tensor, WEIR_NO_DEADLINE, &published, NULL) == WEIR_OK);
+	weir_model_call_ends(ASSIGN);
+	judged_write(0, published.version, (uint64_t)value);
+	weir_read_release(&published);
+	weir_tensor_release(tensor);
+}
+
+static weir_read_section begun(void)
+{
+	weir_read_section section = {WEIR_READ_SECTION_INIT};
+
+	(void)weiri_record_get(); /* the bounds apply to a thread that has a record */
+	weir_model_call_begins(BEGIN);
+	weir_model_assert(weir_read_section_begin(&section) == WEIR_OK);
+	weir_model_call_ends(BEGIN);
+	return section;
+}
+
+static void end(weir_read_section *section)
+{
+	weir_model_call_begins(END);
+	weir_model_assert(weir_read_section_end(section) == WEIR_OK);
+	weir_model_call_ends(END);
+}
+
+static const weir_read *judged_as_read(const weir_read *read)
+{
+	weir_model_assert(read != NULL);
+	judged_read(0, read->version, (uint64_t)value_of(read));
+	weir_model_assert((int64_t)read->version == value_of(read) + 1);
+	return read;
+}
+
+static const weir_read *peek(const weir_read_section *section)
+{
+	const weir_read *read;
+
+	weir_model_call_begins(PEEK);
+	read = weir_read_section_peek(section, scene.x);
+	weir_model_call_ends(PEEK);
+	return judged_as_read(read);
+}
+
+static const weir_read *find(const weir_read_section *section)
+{
+	const weir_read *read;
+
+	weir_model_call_begins(FIND);
+	read = weir_read_section_find(section, scene.x);
+	weir_model_call_ends(FIND);
+	return judged_as_read(read);
+}
+
+static void write_x(void)
+{
+	for (size_t i = 1; i <= scene.writes; i++)
+		assign((int64_t)i);
+}
+
+/* What was shown first is there while the section shows more. */
+static void peek_twice(void)
+{
+	weir_read_section section = begun();
+	const weir_read *first = peek(&section);
+	int64_t value = value_of(first);
+
+	weir_model_assert(value_of(peek(&section)) >= value);
+	weir_model_assert(value_of(first) == value);
+	end(&section);
+}
+
+static void peeks_beside_assigns(void *context, size_t who)
+{
+	(void)context;
+	if (who == 0)
+		write_x();
+	else
+		peek_twice();
+}
+
+static void find_beside_assigns(void *context, size_t who)
+{
+	weir_read_section section;
+
+	(void)context;
+	if (who == 0) {
+		write_x();
+		return;
+	}
+	section = begun();
+	(void)find(&section);
+	end(&section);
+}
+
+/* An inner section and a handle come and go. */
+static void nested_beside_assigns(void *context, size_t who)
+{
+	weir_read_section outer, inner;
+	const weir_read *first;
+	weir_read read;
+
+	(void)context;
+	if (who == 0) {
+		write_x();
+		return;
+	}
+	outer = begun();
+	first = peek(&outer);
+	inner = begun();
+	weir_model_assert(weir_var_read(scene.x, &read) == WEIR_OK);
+	end(&inner);
+	(void)value_of(first);
+	end(&outer);
+	(void)value_of(&read);
+	weir_read_release(&read);
+}
+
+/* The thread writes in its section, and so collects there. */
+static void write_in_a_section(void *context, size_t who)
+{
+	weir_read_section section;
+	const weir_read *first;
+
+	(void)context;
+	section = begun();
+	first = peek(&section);
+	assign((int64_t)first->version);
+	(void)value_of(first);
+	end(&section);
+	(void)who;
+}
+
+static void write_in_a_section_beside_a_peek(void *context, size_t who)
+{
+	if (who == 0)
+		write_in_a_section(context, who);
+	else
+		peek_twice();
+}
+
+/* With no budget a writer waits until the section ends, and is woken then. */
+static void over_the_budget(void *context, size_t who)
+{
+	if (who == 0)
+		weir_reclaim_set_budget(1);
+	peeks_beside_assigns(context, who);
+}
+
+/* See check_var.c: of the two reads the one that comes last sees the other thread's write. */
+static void peek_around_a_flag(void *context, size_t who)
+{
+	(void)context;
+	if (who == 0) {
+		weir_read_section section = begun();
+
+		weiri_store_seq_cst(&scene.flag, 1u);
+		scene.saw[0] = value_of(peek(&section));
+		end(&section);
+	} else {
+		assign(1);
+		scene.saw[1] = weiri_load_seq_cst(&scene.flag);
+	}
+}
+
+static void one_saw_the_other(void *context)
+{
+	weir_model_assert(scene.saw[0] == 1 || scene.saw[1] == 1);
+	finish(context);
+}
+
+/* The thread ends with its section open. */
+static void end_with_the_thread(void *context, size_t who)
+{
+	weir_read_section section;
+
+	(void)context;
+	if (who == 0) {
+		write_x();
+		return;
+	}
+	section = begun();
+	(void)peek(&section);
+}
+
+/* A planted fault: what was shown is used after the end of the section. */
+static void use_after_the_end(void *context, size_t who)
+{
+	weir_read_section section;
+	const weir_read *read;
+
+	(void)context;
+	if (who == 0) {
+		write_x();
+		return;
+	}
+	section = begun();
+	read = peek(&section);
+	end(&section);
+	weir_model_assert(value_of(read) >= 0);
+}
+
+enum progress { WAITS, GOES_ON };
+enum { SYMMETRIC = 3 }; /* this many scopes, from the first, are also run with membarrier refused */
+
+static const struct scope {
+	const char *name;
+	void (*thread)(void *, size_t);
+	void (*setup)(void *);
+	void (*finish)(void *);
+	size_t writes;
+	enum size size;
+	enum progress progress; /* while a thread is stopped */
+} scopes[] = {
+	{"read_section_peek_x2_beside_1_assign_and_collect", peeks_beside_assigns, setup, finish, 1, LARGE_VALUES, GOES_ON},
+	{"read_section_peek_x2_beside_2_assigns_and_collects", peeks_beside_assigns, setup, finish, 2, LARGE_VALUES,
+     GOES_ON},
+	{"read_section_peek_x2_beside_3_assigns_over_the_budget", over_the_budget, setup, finish, 3, SMALL_VALUES, WAITS},
+	{"read_section_peek_x2_beside_2_assigns", peeks_beside_assigns, setup, finish, 2, SMALL_VALUES, GOES_ON},
+	{"read_section_find_beside_2_assigns", find_beside_assigns, setup, finish, 2, SMALL_VALUES, GOES_ON},
+	{"read_section_aborted_peek_x2_beside_1_assign_and_collect", peeks_beside_assigns, setup_aborted, finish, 1,
+     LARGE_VALUES, GOES_ON},
+	{"read_section_in_a_section_beside_2_assigns_and_collects", nested_beside_assigns, setup, finish, 2, LARGE_VALUES,
+     GOES_ON},
+	{"read_section_with_an_assign_and_collect_beside_peek_x2", write_in_a_section_beside_a_peek, setup, finish, 0,
+     LARGE_VALUES, GOES_ON},
+	{"read_section_peek_and_assign_around_a_flag", peek_around_a_flag, setup, one_saw_the_other, 0, SMALL_VALUES,
+     GOES_ON},
+	{"read_section_that_ends_with_its_thread_beside_2_assigns", end_with_the_thread, setup, finish, 2, SMALL_VALUES,
+     GOES_ON},
+};
+
+static struct weir_model_program prepare(const struct scope *scope)
+{
+	scene = (struct scene){.writes = scope->writes, .size = scope->size};
+	return (struct weir_model_program){scope->name,  2, &scene, sizeof(scene), scope->setup, scope->thread,
+	                                   scope->finish};
+}
+
+static const char *const calls[WEIR_MODEL_CALLS + 1] = {"begin", "peek", "end", "find", NULL};
+
+/* As in check_var.c: the bounds of the header, less the steps that cannot occur in a scope. */
+static void bounds_of(const struct scope *scope, int has_fences, uint32_t bounds[WEIR_MODEL_CALLS])
+{
+	uint32_t rounds = scope->size == LARGE_VALUES ? 2 : 0, wake = scope->progress == WAITS ? 3 : 0,
+			 fence = has_fences != 0;
+
+	bounds[BEGIN] = 7 - (1 - fence);
+	bounds[PEEK] = 13 + 4 * rounds - rounds * (1 - fence);
+	bounds[END] = 8 - (3 - wake) - (1 - fence);
+	bounds[FIND] = 9 + 4 * rounds - rounds * (1 - fence);
+}
+
+static int check_planted(void)
+{
+	const struct scope late = {
+		"read_section_use_after_its_end", use_after_the_end, setup, finish, 2, LARGE_VALUES, GOES_ON};
+	struct weir_model_program program = prepare(&late);
+
+	return scope_finds(&program, "data race");
+}
+
+static int check(const struct scope *scope, int symmetric, uint64_t executions)
+{
+	struct weir_model_program program = prepare(scope);
+	uint32_t bounds[WEIR_MODEL_CALLS] = {0};
+	int bad;
+
+	scope_symmetric(symmetric);
+	bounds_of(scope, symmetric, bounds);
+	bad = scope_within(&program, executions, calls, bounds);
+	if (!symmetric && scope->progress == GOES_ON)
+		bad |= scope_stops(&program, scope_long() ? 5000 : 30, calls, bounds);
+	return bad;
+}
+
+int main(int argc, char **argv)
+{
+	int bad;
+
+	scope_arguments(argc, argv);
+	bad = check_planted();
+	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++)
+		bad |= check(&scopes[i], 0, scope_long() ? 10000000 : 8000);
+	for (size_t i = 0; i < SYMMETRIC; i++)
+		bad |= check(&scopes[i], 1, scope_long() ? 10000000 : 5000);
+	return bad;
+}
