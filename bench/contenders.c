@@ -121,6 +121,9 @@ const struct read_contender *const bench_readers[] = {
 	&weir_look_contender,
 	&weir_cache_contender,
 	&weir_read_section_contender,
+#ifdef WEIR_BENCH_WEIR_URCU
+	&weir_urcu_read_contender,
+#endif
 	&acquire_read_contender,
 	&hazard_fence_read_contender,
 	&hazard_membarrier_read_contender,
@@ -234,10 +237,8 @@ const struct counter_contender *const bench_counters[] = {
 };
 
 const struct scatter_contender *const bench_scatters[] = {
-	&weir_table_contender,
-	&weir_var_scatter_contender,
-	&rwlock_scatter_contender,
-	NULL,
+	&weir_table_contender,    &weir_var_scatter_contender, &rwlock_scatter_contender,
+	&mutex_scatter_contender, &sharded_scatter_contender,  NULL,
 };
 
 const struct memory_contender *const bench_memories[] = {

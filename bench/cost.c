@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <weir/flow/op.h>
 #include <weir/flow/session.h>
+#include <weir/flow/table.h>
 #include <weir/weir.h>
 
 #include "sync/eventcount.h"
@@ -23,6 +24,7 @@ enum {
 	BATCH = 32,
 	VARIABLES = 8,
 	CAPACITY = 1024,
+	NAMES = 1024,
 	NODES = 32,  /* of a large step; less the step of 1 no-op, and by 31, it is the cost of a node */
 	KEPT = 1024, /* writes until a thread keeps enough blocks */
 	MAX_OPERATIONS = 64
@@ -46,6 +48,7 @@ static _Alignas(64) weir_read reads[VARIABLES];
 static weir_var_cache cache;
 static weir_read_section reading = {WEIR_READ_SECTION_INIT};
 static weir_tensor *value;
+static weir_store *store;
 static uint64_t numbers[BATCH];
 static uint64_t inline_version;
 static struct weiri_eventcount event;
@@ -349,6 +352,83 @@ static void commit_2(void)
 	must(weir_var_commit(parts, 2, WEIR_NO_DEADLINE, NULL, NULL));
 }
 
+/* -- names ------------------------------------------------------------------------------------- */
+
+static const struct weir_resource_type things = {"thing", NULL};
+
+static void names_begin(void)
+{
+	char name[16];
+
+	must(weir_store_create(NULL, &store, NULL));
+	for (int i = 0; i < NAMES; i++) {
+		(void)snprintf(name, sizeof(name), "variable/%d", i);
+		must(weir_store_add(store, NULL, name, &things, &marks, NULL, NULL));
+	}
+}
+
+static void names_end(void)
+{
+	weir_store_destroy(store, NULL);
+}
+
+static void find_release(void)
+{
+	weir_resource *resource;
+
+	must(weir_store_find(store, NULL, "variable/523", &things, &resource, NULL));
+	weir_resource_release(resource);
+}
+
+/* -- tables of rows of 256 bytes ------------------------------------------------------------------ */
+
+enum { ROWS = 100 };
+
+static weir_table *rows;
+static weir_tensor *plus_one, *few, *many;
+
+static void rows_begin(int64_t count)
+{
+	struct weir_table_options options = {WEIR_TABLE_OPTIONS_INIT, .dtype = WEIR_I64, .rows = count,
+	                                     .row = &(weir_shape){1, {32}}};
+	int64_t indices[ROWS];
+
+	for (int64_t i = 0; i < ROWS; i++)
+		indices[i] = i * (count / ROWS);
+	must(weir_table_create(NULL, &options, &rows, NULL));
+	must(weir_tensor_scalar_i64(1, &plus_one));
+	must(weir_tensor_copy_of(WEIR_I64, &(weir_shape){1, {1}}, indices, NULL, &few));
+	must(weir_tensor_copy_of(WEIR_I64, &(weir_shape){1, {ROWS}}, indices, NULL, &many));
+}
+
+static void rows_begin_32_mib(void)
+{
+	rows_begin((int64_t)1 << 17);
+}
+
+static void rows_begin_1_gib(void)
+{
+	rows_begin((int64_t)1 << 22);
+}
+
+static void rows_end(void)
+{
+	weir_tensor_release(plus_one);
+	weir_tensor_release(few);
+	weir_tensor_release(many);
+	must(weir_table_destroy(rows, NULL));
+}
+
+static void update_1_row(void)
+{
+	must(weir_table_scatter(rows, WEIR_SCATTER_ADD, few, plus_one, WEIR_NO_DEADLINE, NULL, NULL));
+}
+
+static void update_100_rows(void)
+{
+	must(weir_table_scatter(rows, WEIR_SCATTER_ADD, many, plus_one, WEIR_NO_DEADLINE, NULL, NULL));
+}
+
 /* -- variables of bytes ------------------------------------------------------------------------ */
 
 struct words {
@@ -568,6 +648,9 @@ static const struct operation {
 	{"snapshot of 2, release", vars_begin, nothing, snapshot_2, nothing, vars_end},
 	{"snapshot of 8, release", vars_begin, nothing, snapshot_8, nothing, vars_end},
 	{"commit of 2", vars_begin, nothing, commit_2, nothing, vars_end},
+	{"table of 1 GiB, update of a row", rows_begin_1_gib, nothing, update_1_row, nothing, rows_end},
+	{"table of 32 MiB, update of 100 rows", rows_begin_32_mib, nothing, update_100_rows, nothing, rows_end},
+	{"table of 1 GiB, update of 100 rows", rows_begin_1_gib, nothing, update_100_rows, nothing, rows_end},
 	{"inline assign of 64 bytes", inline_begin, nothing, inline_assign, nothing, inline_end},
 	{"inline update of 64 bytes", inline_begin, nothing, inline_update, nothing, inline_end},
 	{"inline copy of 64 bytes", inline_begin, nothing, inline_copy, nothing, inline_end},
@@ -581,6 +664,7 @@ static const struct operation {
 	{"step of an enqueue and a dequeue", through_a_queue, nothing, step, nothing, through_a_queue_end},
 	{"variable read in a section", reading_begin, nothing, read_peek, nothing, reading_end},
 	{"section of 16 reads", vars_begin, nothing, read_section_of_16, nothing, vars_end},
+	{"name look-up, release", names_begin, nothing, find_release, nothing, names_end},
 };
 enum { OPERATIONS = sizeof(operations) / sizeof(operations[0]) };
 _Static_assert((int)OPERATIONS <= (int)MAX_OPERATIONS, "each operation has its marks");

@@ -3,7 +3,7 @@
  * consistent.
  *
  * A variable would copy the whole value for each update. A version of a table shares with the
- * previous one all chunks except those that the update touched. A view is one version, and does not
+ * previous one all pages except those that the update touched. A view is one version, and does not
  * change while it is held.
  */
 #include <inttypes.h>

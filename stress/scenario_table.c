@@ -31,7 +31,7 @@ static void open_tables(struct stress_thread *self)
 {
 	struct weir_table_options options = {WEIR_TABLE_OPTIONS_INIT, .dtype = WEIR_I64, .allocator = stress_poison()};
 
-	/* From a part of a chunk to several chunks. */
+	/* From a part of a page to several levels of nodes. */
 	now.rows = 2 + (int64_t)stress_below(self, stress_one_in(self, 2) ? 50 : MOST_ROWS);
 	options.rows = now.rows;
 	for (size_t i = 0; i < TABLES; i++)

@@ -58,7 +58,7 @@
 #include "sync/references.h"
 #include "sync/waiters.h"
 #include "tensor/object.h"
-#include "table/chunks.h"
+#include "table/pages.h"
 #include "var/combine.h"
 #include "var/install.h"
 
@@ -481,7 +481,7 @@ static void unsort(void)
 		weiri_hash_node_init(&nodes[i], i, sizeof(nodes[i]), do_nothing);
 		(void)weiri_hash_list_insert(&scope, &list, &nodes[i], i, &nodes[i]);
 	}
-	nodes[0].order = UINT64_MAX;
+	weiri_store_relaxed(&nodes[0].link.order, UINT64_MAX);
 	weiri_scope_leave(&scope);
 	weiri_hash_list_fini(&list, end_none);
 }
@@ -678,15 +678,99 @@ static void renumber_the_oldest(void)
 	assign(var);
 }
 
-static void write_to_a_shared_chunk(void)
-{
-	struct weiri_rows rows = {.what = "table", .name = "t", .dtype = WEIR_I64, .count = 2, .elements = 1, .bytes = 8};
-	struct weiri_geometry *geometry = weiri_geometry_create(&rows, weir_default_allocator());
-	struct weiri_root *root = weiri_root_create(geometry, NULL), *branch = weiri_root_branch(root);
+/* A table of two versions, of which `branch` has its own copy of row 0, and is not published. */
+struct tree {
+	struct weiri_geometry *geometry;
+	struct weiri_root *root;
+	struct weiri_branch branch;
+};
 
-	(void)weiri_root_row_to_write(branch, root, 0);
-	weiri_store_relaxed(&branch->nodes[0]->references, 2);
-	(void)weiri_root_row_to_write(branch, root, 0);
+static struct tree tree(void)
+{
+	static const int64_t initial[2];
+	struct weiri_rows rows = {.what = "table", .name = "t", .dtype = WEIR_I64, .count = 2, .elements = 1, .bytes = 8};
+	struct tree tree = {.geometry = weiri_geometry_create(&rows, weir_default_allocator())};
+
+	tree.root = weiri_root_create(tree.geometry, (const char *)initial);
+	tree.root->generation.published = true;
+	weiri_branch_init(&tree.branch, tree.geometry);
+	if (!weiri_branch_from(&tree.branch, tree.root) || weiri_branch_row(&tree.branch, 0) == NULL)
+		_exit(1);
+	return tree;
+}
+
+static void write_to_a_published_root(void)
+{
+	struct tree it = tree();
+
+	it.branch.root->generation.published = true;
+	(void)weiri_branch_row(&it.branch, 0);
+}
+
+static void replace_a_block_of_a_later_version(void)
+{
+	struct tree it = tree();
+
+	it.branch.root->parts[0].birth = 7;
+	(void)weiri_branch_row(&it.branch, 0);
+}
+
+static void end_a_generation_twice(void)
+{
+	struct tree it = tree();
+
+	weiri_generation_end(&it.root->generation);
+	weiri_generation_end(&it.root->generation);
+}
+
+static void keep_nothing(void *context, void *memory)
+{
+	(void)context;
+	(void)memory;
+}
+
+/* Publishes the branch, damages something, and sweeps. */
+static void sweep_after(void (*damage)(struct tree *it))
+{
+	struct tree it = tree();
+
+	it.branch.root->generation.published = true;
+	damage(&it);
+	weiri_lineage_sweep(weiri_record_get(), &it.geometry->lineage, &it.branch.root->generation, keep_nothing, NULL);
+}
+
+static void skip_a_number(struct tree *it)
+{
+	it->branch.root->generation.number = 3;
+}
+
+static void sweep_with_a_gap(void)
+{
+	sweep_after(skip_a_number);
+}
+
+static void make_a_part_too_young(struct tree *it)
+{
+	it->branch.root->generation.replaced->part[0].birth = 2;
+}
+
+static void pin_what_is_too_young(void)
+{
+	sweep_after(make_a_part_too_young);
+}
+
+static void list_again(struct tree *it)
+{
+	struct weiri_lineage *lineage = &it->geometry->lineage;
+
+	weiri_lineage_sweep(weiri_record_get(), lineage, &it->branch.root->generation, keep_nothing, NULL);
+	(void)weiri_parts_grow(&it->branch.root->generation.replaced, weir_default_allocator());
+	weiri_lineage_end(lineage, &it->branch.root->generation, keep_nothing, NULL);
+}
+
+static void end_with_a_part_on_two_lists(void)
+{
+	sweep_after(list_again);
 }
 
 /* The first members are those of combine.c. */
@@ -839,9 +923,18 @@ Test(invariants, txn)
 	expect_broken("X2", read_of_the_future);
 }
 
-Test(invariants, chunks)
+Test(invariants, pages)
 {
-	expect_broken("T1", write_to_a_shared_chunk);
+	expect_broken("T2", replace_a_block_of_a_later_version);
+	expect_broken("T3", write_to_a_published_root);
+}
+
+Test(invariants, lineage)
+{
+	expect_broken("L1", sweep_with_a_gap);
+	expect_broken("L3", pin_what_is_too_young);
+	expect_broken("L4", end_with_a_part_on_two_lists);
+	expect_broken("L5", end_a_generation_twice);
 }
 
 Test(invariants, named_store)

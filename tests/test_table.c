@@ -1,15 +1,16 @@
 /*
- * test_table.c - tables of chunks: they have the values of a variable with the same scatters, their
+ * test_table.c - tables of pages: they have the values of a variable with the same scatters, their
  * views never change, and an update costs memory only for the rows that it touches.
  */
 #include <criterion/criterion.h>
 
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <weir/flow/table.h>
 
 #include "rows_kit.h"
-#include "table/chunks.h"
+#include "table/pages.h"
 
 static weir_table *table_of(enum weir_dtype dtype, int64_t rows, const weir_shape *row, const weir_tensor *initial)
 {
@@ -113,11 +114,13 @@ static void check_beside_variable(int64_t rows, const weir_shape *row)
 }
 
 /*
- * One chunk that is not full; many chunks with a remainder; rows that do not divide a chunk; rows
- * larger than a chunk; more chunks than a node has.
+ * One page that is not full; many pages with a remainder; rows that do not divide a page; rows
+ * larger than a page; more pages than a root has pointers, so that there are 1 and 2 levels.
  */
-Test(table, is_what_a_variable_is_for_every_shape_of_chunks)
+Test(table, is_what_a_variable_is_for_every_shape_of_pages)
 {
+	check_beside_variable(1, &(weir_shape){.rank = 0});
+	check_beside_variable(300000, &(weir_shape){1, {5}});
 	check_beside_variable(1, &(weir_shape){1, {1}});
 	check_beside_variable(100, &(weir_shape){2, {3, 5}});
 	check_beside_variable(5000, &(weir_shape){1, {17}});
@@ -175,40 +178,198 @@ static size_t bytes_now(void)
 	return weiri_load_relaxed(&variables_state.bytes);
 }
 
+/* What an update of one row may cost besides its page: a node for each of four levels, notes. */
+enum { PATH = WEIRI_PAGE_BYTES + 4 * sizeof(struct weiri_node) };
+
 /*
- * A table of 1 GiB of zeros costs one chunk and its pointers. An update of 100 rows costs at most
- * 100 chunks and nodes, and a root.
+ * A table of 1 GiB of zeros costs one page and its pointers. An update of 100 rows costs 100 pages,
+ * at most four nodes for each, and a root; and the same for 2^31 rows.
  */
-Test(table, costs_by_the_rows_that_are_touched)
+static void check_costs_of_rows(int64_t rows, const weir_shape *row)
 {
-	enum { TOUCHED = 100, PATH = WEIRI_CHUNK_BYTES + sizeof(struct weiri_node) + 512 };
-	const int64_t rows = (int64_t)1 << 22; /* of 256 bytes */
+	enum { TOUCHED = 100, ROOT = 8192 };
 	size_t empty = bytes_now(), created, changed;
-	weir_table *table = table_of(WEIR_I64, rows, &(weir_shape){1, {32}}, NULL);
+	weir_table *table = table_of(WEIR_I64, rows, row, NULL);
 	int64_t indices[TOUCHED];
 	weir_tensor *index, *one = number(1);
 
 	created = bytes_now();
-	cr_expect_lt(created - empty, 2 * PATH, "%zu bytes", created - empty);
+	cr_expect_lt(created - empty, 2 * PATH + ROOT, "%zu bytes", created - empty);
 	for (int64_t i = 0; i < TOUCHED; i++)
 		indices[i] = i * (rows / TOUCHED);
 	index = indices_of(indices, TOUCHED);
 	cr_assert_eq(weir_table_scatter(table, WEIR_SCATTER_ADD, index, one, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
 	changed = bytes_now();
-	cr_expect_geq(changed - created, TOUCHED * (WEIRI_CHUNK_BYTES - 512));
-	cr_expect_lt(changed - created, TOUCHED * PATH, "%zu bytes", changed - created);
-	/* The same rows again: their chunks are replaced, and those of the last version are freed. */
-	for (int i = 0; i < 3; i++)
-		cr_assert_eq(weir_table_scatter(table, WEIR_SCATTER_ADD, index, one, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
-	cr_expect_eq(bytes_now(), changed);
+	cr_expect_geq(changed - created, TOUCHED * WEIRI_PAGE_BYTES);
+	cr_expect_lt(changed - created, TOUCHED * PATH + ROOT, "%zu bytes", changed - created);
 	weir_tensor_release(index);
 	weir_tensor_release(one);
 	weir_table_destroy(table, NULL);
 	expect_nothing_left();
 }
 
-/* Retired memory counts: one chunk for each version that was replaced. */
-Test(table, replaced_chunks_count_in_the_retire_budget)
+Test(table, costs_by_the_rows_that_are_touched)
+{
+	check_costs_of_rows((int64_t)1 << 22, &(weir_shape){1, {32}});
+	check_costs_of_rows((int64_t)1 << 31, NULL);
+}
+
+static void scatter_many(weir_table *table, int64_t first, int64_t step, int64_t count)
+{
+	weir_tensor *one = number(1), *index;
+	int64_t *indices = calloc((size_t)count, sizeof(*indices));
+
+	cr_assert_not_null(indices);
+	for (int64_t i = 0; i < count; i++)
+		indices[i] = first + i * step;
+	index = indices_of(indices, count);
+	free(indices);
+	cr_assert_eq(weir_table_scatter(table, WEIR_SCATTER_ADD, index, one, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
+	weir_tensor_release(index);
+	weir_tensor_release(one);
+}
+
+/* However many updates there are, a table needs itself, what waits for a sweep, and the budget. */
+Test(table, replaced_pages_are_reused_or_freed)
+{
+	enum { TIMES_OVER = 400, ROWS = 20000, MOST = (12 << 20) };
+	weir_table *table = table_of(WEIR_I64, ROWS, &(weir_shape){1, {32}}, NULL);
+	size_t most = 0;
+
+	for (int64_t i = 0; i < TIMES_OVER; i++) {
+		scatter_many(table, i % 97, 97, 100);
+		/* [relaxed] one thread */
+		if (weiri_load_relaxed(&variables_state.bytes) > most)
+			most = weiri_load_relaxed(&variables_state.bytes);
+	}
+	/* 200 MiB were copied. The table is 5 MiB, and an eighth of the budget of 32 MiB is retired. */
+	cr_expect_lt(most, MOST + (size_t)ROWS * 256, "%zu bytes", most);
+	weir_table_destroy(table, NULL);
+	expect_nothing_left();
+}
+
+/*
+ * Views of many versions, which end in any order: each row stays as it was in each view, and each
+ * page is freed with the last version that has it.
+ */
+static void check_views_that_end(size_t step)
+{
+	enum { VIEWS = 13, ROWS = 400, ROUNDS = 4 };
+	weir_table *table = table_of(WEIR_I64, ROWS, &(weir_shape){1, {40}}, NULL);
+	weir_table_view views[VIEWS];
+
+	for (int64_t round = 0; round < ROUNDS; round++) {
+		for (int64_t i = 0; i < VIEWS; i++) {
+			scatter_many(table, i, VIEWS, ROWS / VIEWS);
+			cr_assert_eq(weir_table_read(table, &views[i]), WEIR_OK);
+			scatter_many(table, 0, 7, ROWS / 7);
+		}
+		for (size_t n = 0, i = 0; n < VIEWS; n++, i = (i + step) % VIEWS) {
+			for (int64_t other = 0; other < VIEWS; other++) {
+				/* Rows whose index is no multiple of 7 change once a round. */
+				if ((other + VIEWS) % 7 != 0)
+					cr_assert_eq(row_of(&views[i], other + VIEWS), round + (other <= (int64_t)i));
+			}
+			weir_table_view_release(&views[i]);
+			scatter_many(table, 0, 7, ROWS / 7);
+			collect_now();
+		}
+	}
+	weir_table_destroy(table, NULL);
+	expect_nothing_left();
+}
+
+Test(table, views_end_in_any_order)
+{
+	uint64_t usual = weiri_lineage_sweep_bytes;
+
+	for (uint64_t bytes = 1; bytes <= 100000; bytes *= 100) {
+		weiri_lineage_sweep_bytes = bytes;
+		check_views_that_end(1);
+		check_views_that_end(5);
+		check_views_that_end(12);
+	}
+	weiri_lineage_sweep_bytes = usual;
+}
+
+/* A view that is held for ever keeps at most its own table, whatever is updated meanwhile. */
+Test(table, a_view_holds_no_more_than_its_version)
+{
+	enum { TIMES_OVER = 300, ROWS = 8192 }; /* 2 MiB */
+	weir_table *table = table_of(WEIR_I64, ROWS, &(weir_shape){1, {32}}, NULL);
+	uint64_t usual = weiri_lineage_sweep_bytes;
+	weir_table_view view;
+	size_t whole, most = 0;
+
+	weiri_lineage_sweep_bytes = 1 << 16;
+	scatter_many(table, 0, 1, ROWS);
+	whole = bytes_now();
+	cr_assert_eq(weir_table_read(table, &view), WEIR_OK);
+	for (int64_t i = 0; i < TIMES_OVER; i++) {
+		scatter_many(table, i % 32, 32, ROWS / 32);
+		if (bytes_now() > most)
+			most = bytes_now();
+	}
+	/* The view's rows, the newest rows, and free blocks. */
+	cr_expect_lt(most, 2 * whole + (5 << 20), "%zu bytes, the table has %zu", most, whole);
+	for (int64_t i = 0; i < ROWS; i++)
+		cr_assert_eq(row_of(&view, i), 1);
+	weir_table_view_release(&view);
+	weir_table_destroy(table, NULL);
+	weiri_lineage_sweep_bytes = usual;
+	expect_nothing_left();
+}
+
+Test(table, rows_in_order_come_in_runs)
+{
+	enum { ROWS = 1000 };
+	weir_table *table = table_of(WEIR_I64, ROWS, &(weir_shape){1, {3}}, NULL);
+	weir_table_view view;
+	int64_t count = -1, seen = 0;
+
+	scatter_many(table, 0, 9, ROWS / 9);
+	cr_assert_eq(weir_table_read(table, &view), WEIR_OK);
+	for (int64_t i = 0; i < ROWS; i += count) {
+		const int64_t *rows = weir_table_view_rows(&view, i, &count);
+
+		cr_assert_not_null(rows);
+		cr_assert(count >= 1 && i + count <= ROWS);
+		for (int64_t j = 0; j < count; j++, seen++)
+			cr_assert_arr_eq(rows + 3 * j, weir_table_view_row(&view, i + j), 3 * sizeof(*rows));
+	}
+	cr_expect_eq(seen, ROWS);
+	cr_expect_eq(*(const int64_t *)weir_table_view_rows(&view, ROWS - 1, &count), 0);
+	cr_expect_eq(count, 1);
+	count = -1;
+	cr_expect_null(weir_table_view_rows(&view, ROWS, &count));
+	cr_expect_null(weir_table_view_rows(&view, -1, &count));
+	cr_expect_null(weir_table_view_rows(NULL, 0, &count));
+	cr_expect_null(weir_table_view_rows(&view, 0, NULL));
+	cr_expect_eq(count, -1);
+	weir_table_view_release(&view);
+	cr_expect_null(weir_table_view_rows(&view, 0, &count));
+	weir_table_destroy(table, NULL);
+	expect_nothing_left();
+}
+
+Test(table, an_empty_update_and_one_of_one_row_many_times)
+{
+	weir_table *table = table_of(WEIR_I64, 5000, NULL, NULL);
+	weir_table_view view;
+
+	scatter_many(table, 0, 0, 0);
+	scatter_many(table, 4999, 0, 1000);
+	cr_assert_eq(weir_table_read(table, &view), WEIR_OK);
+	cr_expect_eq(view.version, 3);
+	cr_expect_eq(row_of(&view, 4999), 1000);
+	cr_expect_eq(row_of(&view, 4998), 0);
+	weir_table_view_release(&view);
+	weir_table_destroy(table, NULL);
+	expect_nothing_left();
+}
+
+/* Retired memory counts: one page and its nodes for each version that was replaced. */
+Test(table, replaced_pages_count_in_the_retire_budget)
 {
 	enum { VERSIONS = 5 };
 	struct weir_reclaim_stats stats = {WEIR_RECLAIM_STATS_INIT};
@@ -221,8 +382,8 @@ Test(table, replaced_chunks_count_in_the_retire_budget)
 	}
 	collect_now();
 	cr_assert_eq(weir_reclaim_get_stats(&stats), WEIR_OK);
-	cr_expect_geq(stats.retired_bytes, (VERSIONS - 1) * (WEIRI_CHUNK_BYTES - 512));
-	cr_expect_leq(stats.retired_bytes, VERSIONS * (WEIRI_CHUNK_BYTES + 8192));
+	cr_expect_geq(stats.retired_bytes, (VERSIONS - 1) * WEIRI_PAGE_BYTES);
+	cr_expect_leq(stats.retired_bytes, VERSIONS * (PATH + 8192));
 	for (int i = 0; i < VERSIONS; i++)
 		weir_table_view_release(&views[i]);
 	weir_table_destroy(table, NULL);
@@ -254,6 +415,7 @@ static enum weir_status make_and_scatter(const weir_allocator *allocator, void *
 
 Test(table, survives_every_allocation_failing)
 {
+	enum { PAGES = 20000 / (WEIRI_PAGE_BYTES / 16), NODES = (PAGES - 1) / WEIRI_NODE_PARTS + 1 };
 	weir_tensor *initial;
 	weir_tensor_builder *builder;
 
@@ -261,11 +423,12 @@ Test(table, survives_every_allocation_failing)
 	             WEIR_OK);
 	cr_assert_eq(weir_tensor_builder_finish(builder, &initial), WEIR_OK);
 	/*
-	 * table, geometry, root, tensor, variable and its name, version; row, root, node, 2 chunks,
-	 * tensor, version
+	 * table, geometry, ledger, root, tensor, variable and its name, version; then the blocks of the
+	 * first version; row, root, 2 nodes, 2 pages, tensor, version; a list of the blocks that are
+	 * replaced, unless they are the common zeros
 	 */
-	cr_expect_eq(fail_each_allocation(make_and_scatter, NULL), 7 + 2 + 7);
-	cr_expect_eq(fail_each_allocation(make_and_scatter, initial), 7 + 1 + 5 + 7);
+	cr_expect_eq(fail_each_allocation(make_and_scatter, NULL), 8 + 2 + 8);
+	cr_expect_eq(fail_each_allocation(make_and_scatter, initial), 8 + PAGES + NODES + 8 + 1);
 	weir_tensor_release(initial);
 	expect_nothing_left();
 }

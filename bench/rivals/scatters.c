@@ -1,5 +1,6 @@
 /*
- * scatters.c - large tables: ours, a variable that is copied as a whole, and an array under a lock.
+ * scatters.c - large tables: ours, a variable that is copied as a whole, and an array under one lock or
+ * under many.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -131,10 +132,14 @@ const struct scatter_contender weir_var_scatter_contender = {
 	.sum = var_sum,
 };
 
-/* -- an array under a lock --------------------------------------------------------------------- */
+/* -- an array under locks ---------------------------------------------------------------------- */
+
+/* Row r of an array with many locks is under one of SHARDS locks, by a hash of r. */
+enum { SHARDS = 64 };
 
 struct array {
 	pthread_rwlock_t lock;
+	pthread_mutex_t mutexes[SHARDS];
 	uint64_t rows;
 	size_t words; /* words of a row */
 	uint64_t *data;
@@ -151,6 +156,8 @@ static void *array_create(uint64_t rows, size_t row_bytes)
 	if (array->data == NULL)
 		exit(3);
 	(void)pthread_rwlock_init(&array->lock, NULL);
+	for (size_t i = 0; i < SHARDS; i++)
+		(void)pthread_mutex_init(&array->mutexes[i], NULL);
 	return array;
 }
 
@@ -159,22 +166,52 @@ static void array_destroy(void *self)
 	struct array *array = self;
 
 	(void)pthread_rwlock_destroy(&array->lock);
+	for (size_t i = 0; i < SHARDS; i++)
+		(void)pthread_mutex_destroy(&array->mutexes[i]);
 	free(array->data);
 	free(array);
 }
 
-static void array_add_one(void *self, const int64_t *rows, size_t count)
+static void add_to_rows(struct array *array, const int64_t *rows, size_t count)
 {
-	struct array *array = self;
-
-	(void)pthread_rwlock_wrlock(&array->lock);
 	for (size_t i = 0; i < count; i++) {
 		uint64_t *row = array->data + (size_t)rows[i] * array->words;
 
 		for (size_t j = 0; j < array->words; j++)
 			row[j]++;
 	}
+}
+
+static void rwlock_add_one(void *self, const int64_t *rows, size_t count)
+{
+	struct array *array = self;
+
+	(void)pthread_rwlock_wrlock(&array->lock);
+	add_to_rows(array, rows, count);
 	(void)pthread_rwlock_unlock(&array->lock);
+}
+
+static void mutex_add_one(void *self, const int64_t *rows, size_t count)
+{
+	struct array *array = self;
+
+	(void)pthread_mutex_lock(&array->mutexes[0]);
+	add_to_rows(array, rows, count);
+	(void)pthread_mutex_unlock(&array->mutexes[0]);
+}
+
+static void sharded_add_one(void *self, const int64_t *rows, size_t count)
+{
+	struct array *array = self;
+
+	for (size_t i = 0; i < count; i++) {
+		/* The rows of the workload are multiples of a power of two. */
+		pthread_mutex_t *mutex = &array->mutexes[(uint64_t)rows[i] * UINT64_C(0x9E3779B97F4A7C15) >> 58];
+
+		(void)pthread_mutex_lock(mutex);
+		add_to_rows(array, rows + i, 1);
+		(void)pthread_mutex_unlock(mutex);
+	}
 }
 
 static uint64_t array_sum(void *self)
@@ -192,6 +229,24 @@ const struct scatter_contender rwlock_scatter_contender = {
 	.most_bytes = SIZE_MAX,
 	.create = array_create,
 	.destroy = array_destroy,
-	.add_one = array_add_one,
+	.add_one = rwlock_add_one,
+	.sum = array_sum,
+};
+
+const struct scatter_contender mutex_scatter_contender = {
+	.about = {.name = "mutex, in place", .lacks = "no versions: a reader keeps writers out while it reads"},
+	.most_bytes = SIZE_MAX,
+	.create = array_create,
+	.destroy = array_destroy,
+	.add_one = mutex_add_one,
+	.sum = array_sum,
+};
+
+const struct scatter_contender sharded_scatter_contender = {
+	.about = {.name = "64 mutexes, in place", .lacks = "an update is not of one instant, only each row; no versions"},
+	.most_bytes = SIZE_MAX,
+	.create = array_create,
+	.destroy = array_destroy,
+	.add_one = sharded_add_one,
 	.sum = array_sum,
 };

@@ -35,7 +35,12 @@ enum weir_stall_kind {
 	 * A call that is long, or whose thread is stalled, or a read section that is open
 	 * (weir/read_section.h). It keeps what was alive at its start.
 	 */
-	WEIR_STALL_SECTION = 2
+	WEIR_STALL_SECTION = 2,
+	/*
+	 * Sections of a flavour of liburcu (weir/urcu.h), which Weir does not see: no grace period has
+	 * ended, or none was begun. The age is that of what they keep; `thread` is 0.
+	 */
+	WEIR_STALL_HOST = 3
 };
 
 struct weir_stall {

@@ -20,7 +20,7 @@ REMOVED = 1
 KIND = {1: "enqueue", 2: "dequeue", 3: "dequeue up to"}
 ROLE = {1: "fed", 2: "drained"}
 CLAIMED, CANCEL, DONE = 1, 4, 8
-ITEM = 1  # A bit of a node's order in a hash list: the node is an item, not a mark.
+ITEM = 7  # Bits of a link's order in a hash list: if all are set, the link is that of an item, not a mark.
 FAIR = 1
 RIGHT_FREE, RIGHT_TAKEN = 0, (1 << 32) - 1
 TURN_HELD = 1
@@ -88,8 +88,8 @@ def describe(op):
     return text + done + (f" ({', '.join(marks)})" if marks else "") + ", " + seconds_since(number(op["began_ns"]))
 
 
-def nodes_from(link, node_type_name, owner_type_name):
-    """Yields the nodes of a list in order, each with the object that contains it. Removed nodes are left out."""
+def nodes_from(link, node_type_name, owner_type_name, offset):
+    """Yields the nodes of a list in order, each with the object that contains it at the offset. Removed nodes are left out."""
     node_type = gdb.lookup_type(node_type_name).pointer()
     owner_type = gdb.lookup_type(owner_type_name).pointer()
     for _ in range(MOST_LISTED):
@@ -98,13 +98,14 @@ def nodes_from(link, node_type_name, owner_type_name):
         node = gdb.Value(link & ~REMOVED).cast(node_type)
         link = unsigned(node["next"])
         if link & REMOVED == 0:
-            owner = gdb.Value(number(node) - offset_of(owner_type_name, "node"))
+            owner = gdb.Value(number(node) - offset)
             yield node, owner.cast(owner_type).dereference()
 
 
 def operations_on(list_value):
     """Yields the operations on a list of waiters, in order. Bells are left out, because they belong to no operation."""
-    for _, entry in nodes_from(unsigned(list_value["first"]), "struct weiri_list_node", "struct weiri_pending_entry"):
+    offset = offset_of("struct weiri_pending_entry", "node")
+    for _, entry in nodes_from(unsigned(list_value["first"]), "struct weiri_list_node", "struct weiri_pending_entry", offset):
         if number(entry["pending"]) != 0:
             yield entry["pending"].dereference()
 
@@ -181,7 +182,8 @@ def print_queue(queue):
         for op in operations_on(queue[side]["list"]):
             print(f"  waits {name}: {describe(op)}; {owner_of(op)}")
     first = unsigned(queue["announced"]["first"])
-    for _, one in nodes_from(first, "struct weiri_list_node", "struct weir_queue_announcement"):
+    offset = offset_of("struct weir_queue_announcement", "node")
+    for _, one in nodes_from(first, "struct weiri_list_node", "struct weir_queue_announcement", offset):
         label = one["as"].string()
         print(f'  {ROLE[number(one["role"])]} by: thread {number(one["thread"])}' + (f', as "{label}"' if label else ""))
 
@@ -224,8 +226,9 @@ def all_registered():
     if symbol is None:
         raise gdb.GdbError("there is no registry of queues: the library's debug information is missing")
     first = unsigned(symbol.value()["list"]["first"]["next"])
-    numbered = [one for node, one in nodes_from(first, "struct weiri_hash_node", "struct weiri_id_entry")
-                if unsigned(node["order"]) & ITEM]
+    offset = offset_of("struct weiri_id_entry", "node") + offset_of("struct weiri_hash_node", "link")
+    numbered = [one for link, one in nodes_from(first, "struct weiri_hash_link", "struct weiri_id_entry", offset)
+                if unsigned(link["order"]) & ITEM == ITEM]
     # A registered object begins with its number.
     registered = gdb.lookup_type("struct weiri_registered").pointer()
     return [one.address.cast(registered).dereference() for one in sorted(numbered, key=lambda one: unsigned(one["number"]))]

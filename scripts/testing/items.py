@@ -196,7 +196,8 @@ def built_checks(variant):
     if variant in ("release", *MACHINES):
         yield "safetensors", [], [*prefix, folder / "tests" / "checkpoint_file"]
     if variant == "release":
-        yield "symbols", [], [folder / "lib/weir/libweir.so", "--flow", folder / "lib/flow/libweir-flow.so"]
+        yield "symbols", [], [folder / "lib/weir/libweir.so", "--flow", folder / "lib/flow/libweir-flow.so",
+                               "--urcu", folder / "lib/urcu/libweir-urcu.so"]
         yield "install", [], [folder]
         yield "loading", [], [folder]
         yield "abi", [], [folder]

@@ -8,7 +8,7 @@
  *
  * The names' hashes end in ..00 (a, c), ..10 (b) and ..11 (d, e). Under the checker a table grows
  * if there are more names than buckets. The names of "adb" were therefore inserted before bucket 3
- * had its mark.
+ * had its mark. The first call for such a name makes the mark, also a find.
  *
  * Required of every execution: a find or walk gives objects that are complete; every find and walk
  * finds the names that stay; the number of objects at the end is the number of objects that were
@@ -51,6 +51,9 @@ static const struct scope {
 	{"named_store_walk_beside_removals_and_collection", "abc", {"wa", "rbrcna"}, "a"},
 	{"named_store_2_adds_that_make_the_same_mark", "abc", {"ad", "ae"}, ""},
 	{"named_store_find_from_a_mark_that_is_made", "adb", {"ae", "fd"}, "d"},
+	{"named_store_2_finds_that_make_the_same_mark", "adb", {"fd", "fd"}, "d"},
+	{"named_store_find_that_makes_a_mark_beside_removal", "adb", {"fd", "rb"}, "d"},
+	{"named_store_find_that_makes_a_mark_beside_walk", "adb", {"fd", "wa"}, "abd"},
 	{"named_store_find_in_a_table_that_grows_and_gets_a_mark", "ad", {"abae", "fd"}, "d"},
 	{"named_store_walk_past_a_mark_that_is_made", "adb", {"ae", "wa"}, "abd"},
 	{"named_store_reference_beside_2_removals", "a", {"ha", "ra", "ra"}, ""},
@@ -77,7 +80,7 @@ static void destroy(void *context)
 }
 
 static const struct weir_resource_type type = {"object", destroy};
-static const char *const names[NAMES] = {"a", "b", "c", "d", "n"};
+static const char *const names[NAMES] = {"d", "t", "k", "g", "c"};
 
 struct caller {
 	size_t me;

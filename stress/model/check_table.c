@@ -1,8 +1,8 @@
 /*
- * check_table.c - tables of 8 rows in chunks of 2 and nodes of 2 chunks: views see complete
- * updates, no update is lost, and a chunk that versions share is freed once, with the last of these
- * versions. A chunk that is freed too early shows as a use of freed memory, or as a race with its
- * free. A chunk that is never freed shows as a leak.
+ * check_table.c - tables of 8 rows in pages of 2, with nodes of 2 pointers: views see complete
+ * updates, no update is lost, and a page that versions share is freed once, after the last of these
+ * versions. Each update sweeps. A page that is freed too early shows as a use of freed memory, or as
+ * a race with its free. A page that is never freed shows as a leak.
  */
 #include <string.h>
 #include <weir/reclaim.h>
@@ -11,12 +11,13 @@
 
 #include "model/scope.h"
 #include "reclaim/collect.h"
-#include "table/chunks.h"
+#include "base/memory.h"
+#include "table/pages.h"
 
 enum { THREADS = 3, ROWS = 8, KINDS = 3 };
 
 /*
- * The two rows to which each kind of update adds 1. They are in one chunk, in two chunks of one
+ * The two rows to which each kind of update adds 1. They are in one page, in two pages of one
  * node, or in two nodes.
  */
 static const int64_t rows_of[KINDS][2] = {{0, 1}, {1, 2}, {3, 4}};
@@ -49,6 +50,7 @@ static void setup(void *context)
 	int64_t one = 1;
 
 	(void)context;
+	weiri_lineage_sweep_bytes = 0;
 	weir_model_assert(weir_table_create(NULL, &options, &scene.table, NULL) == WEIR_OK);
 	for (size_t i = 0; i < KINDS; i++)
 		scene.indices[i] = tensor_of(&(weir_shape){1, {2}}, rows_of[i]);
@@ -87,8 +89,8 @@ static void read_and_look(void)
 }
 
 #define LETTERS(LETTER) \
-	LETTER('0', "add to two rows of one chunk", update(0)) \
-	LETTER('1', "add to rows of two chunks of one node", update(1)) \
+	LETTER('0', "add to two rows of one page", update(0)) \
+	LETTER('1', "add to rows of two pages of one node", update(1)) \
 	LETTER('2', "add to rows of two nodes", update(2)) \
 	LETTER('r', "read, and look at all rows", read_and_look()) \
 	LETTER('v', "read, and hold the view until `l` or until the end of the thread", \
@@ -139,7 +141,7 @@ static const struct row {
 	int stops;
 } rows[] = {
 	{"table_update_beside_a_read", {"0", "r"}, 0, 1},
-	{"table_2_updates_of_one_chunk", {"0", "0"}, 0, 1},
+	{"table_2_updates_of_one_page", {"0", "0"}, 0, 1},
 	{"table_2_updates_of_one_node", {"0", "1"}, 1, 0},
 	{"table_2_updates_that_share_a_node", {"1", "2"}, 0, 0},
 	{"table_update_and_collection_beside_a_view", {"0f", "v"}, 1, 0},
@@ -160,52 +162,136 @@ static struct scope_plan prepare(size_t index)
 		.stopped = of->stops ? 60 : 0};
 }
 
-/* -- trees alone ------------------------------------------------------------------------------- */
+/* -- lineages alone ---------------------------------------------------------------------------- */
+
+enum { GENERATIONS = 4, MOST_PARTS = 8 };
 
 /*
- * Each thread has a tree, reads a row in a chunk that all trees share, and ends its tree. In the
- * scopes above, collectors mostly order these steps. Here only the reference counts do.
+ * Generations without a variable. Generation i + 1 replaced a part of each earlier one. Each thread
+ * ends some generations, or sweeps. A part may be dead only when all generations that had it have
+ * ended, and it is dead once. In the scopes above, collectors mostly order these steps.
  */
-static struct trees {
-	struct weiri_geometry *geometry;
-	struct weiri_root *roots[THREADS];
+struct made {
+	struct weiri_generation generation;
+};
+
+static struct lines {
+	struct weiri_lineage lineage;
+	struct made *made[GENERATIONS];
+	const char *calls[THREADS];
+	_Atomic(uint32_t) ended[GENERATIONS + 1]; /* by number */
+	struct {
+		uint64_t birth, death;
+		_Atomic(uint32_t) dead;
+	} parts[MOST_PARTS];
 	size_t count;
-} trees;
+} lines;
 
-static void setup_trees(void *context)
+static void made_free(struct weiri_retired *object)
 {
-	struct weiri_rows of = {.what = "table", .name = "t", .dtype = WEIR_I64, .count = ROWS, .elements = 1, .bytes = 8};
+	weiri_release(weir_default_allocator(), WEIRI_CONTAINER_OF(object, struct made, generation.retired),
+	              sizeof(struct made), _Alignof(struct made));
+}
 
+static void part_dead(void *context, void *memory)
+{
+	size_t part = (size_t)((char *)memory - (char *)&lines.parts[0]) / sizeof(lines.parts[0]);
+
+	weir_model_assert(weiri_fetch_add_relaxed(&lines.parts[part].dead, 1u) == 0);
+	for (uint64_t i = lines.parts[part].birth; context == NULL && i < lines.parts[part].death; i++)
+		weir_model_assert(weiri_load_relaxed(&lines.ended[i]) != 0);
+}
+
+static void replace_part(struct weiri_generation *generation, uint64_t birth)
+{
+	lines.parts[lines.count].birth = birth;
+	lines.parts[lines.count].death = generation->number;
+	weir_model_assert(weiri_parts_reserve(&generation->replaced, weir_default_allocator()));
+	weiri_generation_lacks(generation, (struct weiri_part){&lines.parts[lines.count++], birth}, 1);
+}
+
+static void setup_lines(void *context)
+{
 	(void)context;
-	trees.geometry = weiri_geometry_create(&of, weir_default_allocator());
-	weir_model_assert(trees.geometry != NULL);
-	trees.roots[0] = weiri_root_create(trees.geometry, NULL);
-	for (size_t i = 1; i < trees.count; i++) {
-		trees.roots[i] = weiri_root_branch(trees.roots[i - 1]);
-		/*
-		 * This row is in the first node, which is copied; its chunk of rows 2 and 3 stays shared.
-		 * The second node itself is shared.
-		 */
-		*(int64_t *)(void *)weiri_root_row_to_write(trees.roots[i], trees.roots[i - 1], 0) = (int64_t)i;
+	weir_model_assert(weiri_lineage_init(&lines.lineage, weir_default_allocator()));
+	for (size_t i = 0; i < GENERATIONS; i++) {
+		struct made *made = weiri_allocate(weir_default_allocator(), sizeof(*made), _Alignof(struct made));
+
+		weir_model_assert(made != NULL);
+		lines.made[i] = made;
+		weiri_generation_init(&made->generation, &lines.lineage, i > 0 ? &lines.made[i - 1]->generation : NULL,
+		                      sizeof(*made), made_free);
+		made->generation.published = true;
+		for (uint64_t birth = i > 0 ? i : 1; birth <= i; birth++)
+			replace_part(&made->generation, birth);
+		if (i > 1)
+			replace_part(&made->generation, 1);
 	}
-	weiri_geometry_release(trees.geometry);
 }
 
-static void end_tree(void *context, size_t me)
+static void end_one(size_t number)
+{
+	weiri_store_relaxed(&lines.ended[number], 1u); /* [relaxed] the end orders it */
+	weiri_generation_end(&lines.made[number - 1]->generation);
+	weir_model_assert(!weiri_lineage_give(&lines.lineage));
+}
+
+static void lines_call(size_t me, char what)
+{
+	(void)me;
+	if (what == 's')
+		weiri_lineage_sweep(weiri_record_get(), &lines.lineage, &lines.made[GENERATIONS - 1]->generation, part_dead,
+		                    NULL);
+	else if (what == 'o')
+		weiri_lineage_sweep(weiri_record_get(), &lines.lineage, &lines.made[GENERATIONS - 2]->generation, part_dead,
+		                    NULL);
+	else
+		end_one((size_t)(what - '0'));
+}
+
+static void lines_thread(void *context, size_t me)
 {
 	(void)context;
-	for (size_t i = 0; i < ROWS; i += 2)
-		weir_model_assert(*(const int64_t *)(const void *)weiri_root_row(trees.roots[me], i) ==
-		                  (i == 0 ? (int64_t)me : 0));
-	weiri_root_destroy(trees.roots[me]);
+	scope_calls(me, lines.calls[me], lines_call);
 }
 
-static int check_trees(const char *name, size_t threads)
+/* Ends what is left, and the lineage. Each part must then be dead. */
+static void finish_lines(void *context)
 {
-	struct weir_model_program program = {name, threads, &trees, sizeof(trees), setup_trees, end_tree, NULL};
+	(void)context;
+	for (size_t i = 1; i < GENERATIONS; i++) {
+		if (weiri_load_relaxed(&lines.ended[i]) == 0)
+			end_one(i);
+	}
+	weiri_generation_end(&lines.made[GENERATIONS - 1]->generation);
+	weir_model_assert(!weiri_lineage_give(&lines.lineage));
+	weir_model_assert(weiri_lineage_give(&lines.lineage));
+	weiri_lineage_end(&lines.lineage, &lines.made[GENERATIONS - 1]->generation, part_dead, &lines);
+	for (size_t i = 0; i < lines.count; i++)
+		weir_model_assert(weiri_load_relaxed(&lines.parts[i].dead) == 1);
+	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
+}
 
-	trees = (struct trees){.count = threads};
-	return scope_as_far_as(&program, scope_long() ? 0 : 20000);
+static const struct {
+	const char *name;
+	const char *calls[THREADS];
+	int stops;
+} line_rows[] = {
+	{"lineage_sweep_beside_2_ends", {"s", "12"}, 1},
+	{"lineage_2_sweeps", {"s", "s"}, 1},
+	{"lineage_2_sweeps_after_an_end", {"2s", "1s"}, 0},
+	{"lineage_sweep_of_an_older_version_beside_one", {"1o", "s"}, 0},
+	{"lineage_holders_end_beside_sweeps", {"ss", "3s", "21"}, 0},
+};
+
+static struct scope_plan prepare_lines(size_t index)
+{
+	lines = (struct lines){.count = 0};
+	memcpy(lines.calls, line_rows[index].calls, sizeof(lines.calls));
+	return (struct scope_plan){.program = {line_rows[index].name, scope_threads(lines.calls, THREADS), &lines,
+	                                       sizeof(lines), setup_lines, lines_thread, finish_lines},
+	                           .executions = 12000,
+	                           .stopped = line_rows[index].stops ? 60 : 0};
 }
 
 int main(int argc, char **argv)
@@ -214,6 +300,6 @@ int main(int argc, char **argv)
 
 	scope_letters(argc, argv, letters);
 	scope_arguments(argc, argv);
-	return check_trees("table_2_trees_end", 2) | check_trees("table_3_trees_end", 3) |
-	       scope_all(prepare, sizeof(rows) / sizeof(rows[0]));
+	return scope_all(prepare, sizeof(rows) / sizeof(rows[0])) |
+	       scope_all(prepare_lines, sizeof(line_rows) / sizeof(line_rows[0]));
 }

@@ -2,34 +2,39 @@
  * table.h - large tables of rows, for updates that change few of the rows.
  *
  * Use it if the value is large and updates are sparse: embeddings, state by key. A version is a
- * tree of chunks of 64 KiB, and versions share chunks. An update copies the chunks that it touches,
- * and pointers. So an update of 100 rows of a table of 1 GiB copies at most 100 chunks, where a
- * variable (weir/scatter.h) copies 1 GiB. For small values, or values that are read whole as one
- * tensor, use a variable: it is simpler, and its reads give tensors.
+ * tree of pages of 512 bytes, and versions share pages. An update copies the pages that it touches,
+ * and the nodes above them. So its cost depends on the number of rows, and not on the size of the
+ * table, where a variable (weir/scatter.h) copies the whole value. For small values, or values that
+ * are read whole as one tensor, use a variable: it is simpler, and its reads give tensors.
  *
  * | call                | threads   | progress            | blocks on  | allocates  | signal-safe |
  * |---------------------|-----------|---------------------|------------|------------|-------------|
  * | weir_table_create   | any       | lock-free + allocator | allocator | yes       | no          |
  * | weir_table_destroy  | one, last | lock-free + allocator | nothing  | record (2) | no          |
- * | weir_table_read, _view_release, _view_row | any | wait-free (1) | nothing | no  | no          |
+ * | weir_table_read, _view_release | any | wait-free (1)   | nothing    | no         | no          |
+ * | weir_table_view_row, _view_rows | any | wait-free       | nothing    | no         | no          |
  * | weir_table_gather, _view_gather | any | wait-free (3) | nothing    | yes        | no          |
  * | weir_table_snapshot | any       | lock-free (3)       | nothing    | yes        | no          |
  * | weir_table_scatter  | any       | lock-free (3)       | budget (4) | yes        | no          |
  * | weir_table_version, _row_count, _dtype | any | wait-free | nothing | no         | no          |
  * | weir_table_row_shape, _name | any | wait-free         | nothing    | no         | no          |
  *
- * (1) As weir_var_read() and weir_read_release(). A release that drops the last reference to a
- *     version frees its chunks.
+ * (1) As weir_var_read() and weir_read_release(). A release that drops the last reference to the
+ *     last version of a destroyed table frees the table.
  * (2) A thread's first call of Weir allocates its record.
  * (3) After its allocations.
  * (4) While the retired bytes exceed the budget (weir/reclaim.h), up to the deadline.
  *
  * Ordering. Every call is linearizable. Tables and variables share one order of all versions.
  *
- * Memory. The newest version needs all its chunks. A version that a view holds needs the chunks
- * that differ from its successor's, at most the whole table. A version that waits to be freed needs
- * the chunks that its successor replaced; in the budget it counts as the chunks that it copied
- * itself. The zeros of the first version are one chunk.
+ * Memory. The newest version needs all its pages, and 16 bytes of pointers a page. A version that a
+ * view holds needs the pages that differ from its successor's, at most the whole table. A version
+ * that waits to be freed needs the pages that its successor replaced; in the budget it counts as the
+ * pages and nodes that it copied itself. Replaced pages that no version needs any more are found by
+ * later updates: up to 1 MiB of them waits for these, and for the destroy of the table. All tables
+ * together keep free pages of at most an eighth of the budget for later updates. The zeros of the
+ * first version are one page. When a table is destroyed while views of it exist, what it has is
+ * freed with the last view.
  */
 #ifndef WEIR_TABLE_H
 #define WEIR_TABLE_H
@@ -118,6 +123,21 @@ WEIR_API enum weir_status weir_table_snapshot(weir_table *const tables[], size_t
  * @since 0.1
  */
 WEIR_API const void *weir_table_view_row(const weir_table_view *view, int64_t index);
+
+/*
+ * The rows from `first` on that lie one behind the other: as weir_table_view_row(), and *count is
+ * their number, at least 1. On NULL *count is untouched; NULL also if `count` is. It begins to load
+ * the rows that follow, so it is the way to read many rows in order:
+ *
+ *     for (int64_t i = 0, count; i < rows; i += count) {
+ *         const float *row = weir_table_view_rows(&view, i, &count);
+ *         ...
+ *     }
+ *
+ * @since 0.1
+ */
+WEIR_API const void *weir_table_view_rows(const weir_table_view *view, int64_t first,
+                                          int64_t *count);
 
 /*
  * Gives a tensor of shape [indices..., row...]; indices are i32 or i64. allocator may be NULL.

@@ -1,8 +1,8 @@
 /*
- * table.c - tables: variables whose values are trees of chunks.
+ * table.c - tables: variables whose values are trees of pages.
  *
- * A version is a tensor over foreign memory: the root of its tree (chunks.h). The tensor's release
- * function destroys the tree. So the variable provides reads, versions, snapshots, retries, and the
+ * A version is a tensor over foreign memory: the root of its tree (pages.h). The tensor's release
+ * function ends the root. So the variable provides reads, versions, snapshots, retries, and the
  * reclamation of versions that no thread reads. They are proved in the sources of the variable.
  */
 #include <weir/flow/table.h>
@@ -14,7 +14,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "tensor/object.h"
-#include "table/chunks.h"
+#include "table/pages.h"
 
 struct weir_table {
 	weir_var *var;
@@ -29,17 +29,17 @@ static const struct weiri_root *root_of(const weir_tensor *tensor)
 static void end_of_tree(void *context, void *root)
 {
 	(void)context;
-	weiri_root_destroy(root);
+	weiri_root_end(root);
 }
 
 /* Makes the tensor of a version. Takes over the root, even if it returns NULL (no memory). */
 static weir_tensor *tensor_over(struct weiri_root *root)
 {
-	weir_shape shape = {1, {(int64_t)weiri_root_size(root->geometry)}};
+	weir_shape shape = {1, {(int64_t)root->size}};
 	weir_tensor *tensor = NULL;
 
 	if (weir_tensor_wrap(WEIR_U8, &shape, root, end_of_tree, NULL, &root->geometry->allocator, &tensor) != WEIR_OK) {
-		weiri_root_destroy(root);
+		weiri_root_end(root);
 		return NULL;
 	}
 	/* The collector counts nbytes in the budget. */
@@ -103,9 +103,11 @@ static enum weir_status make_var(weir_table *table, const weir_tensor *initial, 
 	enum weir_status status;
 
 	if (first == NULL)
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "table \"%s\": no memory for its chunks",
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "table \"%s\": no memory for its pages",
 		                  table->geometry->rows.name);
 	status = weir_var_create(first, &options, &table->var, error);
+	if (status == WEIR_OK)
+		root->generation.published = true;
 	weir_tensor_release(first);
 	return status;
 }
@@ -150,13 +152,30 @@ enum weir_status weir_table_create(const weir_tensor *initial, const struct weir
 	return status;
 }
 
+/* Tells the geometry which version is the last one. */
+static enum weir_status note_newest(weir_table *table, weir_error *error)
+{
+	enum weir_status status;
+	weir_read read;
+
+	status = weir_var_read(table->var, &read);
+	if (status != WEIR_OK)
+		return weiri_fail(error, status, "table \"%s\": no memory for this thread's record",
+		                  table->geometry->rows.name);
+	table->geometry->newest = read.tensor->data;
+	weir_read_release(&read);
+	return WEIR_OK;
+}
+
 enum weir_status weir_table_destroy(weir_table *table, weir_error *error)
 {
 	enum weir_status status;
 
 	if (table == NULL)
 		return WEIR_OK;
-	status = weir_var_destroy(table->var, error);
+	status = note_newest(table, error);
+	if (status == WEIR_OK)
+		status = weir_var_destroy(table->var, error);
 	if (status == WEIR_OK)
 		table_free(table);
 	return status;
@@ -259,6 +278,22 @@ const void *weir_table_view_row(const weir_table_view *view, int64_t index)
 	return index >= 0 && index < root->geometry->rows.count ? weiri_root_row(root, (size_t)index) : NULL;
 }
 
+const void *weir_table_view_rows(const weir_table_view *view, int64_t first, int64_t *count)
+{
+	const struct weiri_root *root;
+	const char *rows;
+	size_t found;
+
+	if (view == NULL || view->hold.tensor == NULL || count == NULL)
+		return NULL;
+	root = root_of(view->hold.tensor);
+	if (first < 0 || first >= root->geometry->rows.count)
+		return NULL;
+	rows = weiri_root_rows(root, (size_t)first, &found);
+	*count = (int64_t)found;
+	return rows;
+}
+
 enum weir_status weir_table_view_gather(const weir_table_view *view, const weir_tensor *indices,
                                         const weir_allocator *allocator, weir_tensor **out, weir_error *error)
 {
@@ -294,14 +329,19 @@ enum weir_status weir_table_gather(weir_table *table, const weir_tensor *indices
 
 /* -- scatter ----------------------------------------------------------------------------------- */
 
-/* Changes the rows of the branch `root`. Returns false if there is no memory. */
-static bool change_rows(struct weiri_root *root, const struct weiri_root *from, const struct weiri_scatter *scatter)
+/* One call of weir_table_scatter(), with all its attempts. */
+struct writing {
+	const struct weiri_scatter *scatter;
+	struct weiri_branch branch;
+};
+
+/* Changes the rows of the branch. Returns false if there is no memory. */
+static bool change_rows(struct weiri_branch *branch, const struct weiri_rows *rows, const struct weiri_scatter *scatter)
 {
-	const struct weiri_rows *rows = &root->geometry->rows;
 	const char *update = scatter->from;
 
 	for (int64_t i = 0; i < scatter->indices->elements; i++, update += scatter->step) {
-		char *row = weiri_root_row_to_write(root, from, (size_t)weiri_index_at(scatter->indices, i));
+		char *row = weiri_branch_row(branch, (size_t)weiri_index_at(scatter->indices, i));
 
 		if (row == NULL)
 			return false;
@@ -314,17 +354,35 @@ static bool change_rows(struct weiri_root *root, const struct weiri_root *from, 
 static enum weir_status scatter(void *context, const weir_read *current, weir_tensor **next, weir_error *error)
 {
 	const struct weiri_root *from = root_of(current->tensor);
-	struct weiri_root *root = weiri_root_branch(from);
+	const struct weiri_rows *rows = &from->geometry->rows;
+	struct writing *writing = context;
 
-	if (root != NULL && !change_rows(root, from, context)) {
-		weiri_root_destroy(root);
-		root = NULL;
+	*next = NULL;
+	if (weiri_branch_from(&writing->branch, from)) {
+		if (change_rows(&writing->branch, rows, writing->scatter))
+			*next = tensor_over(writing->branch.root);
+		else
+			weiri_root_end(writing->branch.root);
 	}
-	*next = root != NULL ? tensor_over(root) : NULL;
 	if (*next == NULL)
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "table \"%s\": no memory for the chunks that change",
-		                  from->geometry->rows.name);
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "table \"%s\": no memory for the pages that change",
+		                  rows->name);
 	return WEIR_OK;
+}
+
+/* Publishes a version with the changes. The handle keeps its root from ending before it is marked. */
+static enum weir_status publish(weir_table *table, const struct weiri_scatter *work, uint64_t deadline_ns,
+                                weir_read *handle, weir_error *error)
+{
+	struct writing writing = {.scatter = work};
+	enum weir_status status;
+
+	weiri_branch_init(&writing.branch, table->geometry);
+	status = weir_var_update(table->var, scatter, &writing, deadline_ns, handle, error);
+	if (status == WEIR_OK)
+		weiri_branch_published(&writing.branch, handle->tensor->data);
+	weiri_branch_fini(&writing.branch, table->geometry);
+	return status;
 }
 
 enum weir_status weir_table_scatter(weir_table *table, enum weir_scatter how, const weir_tensor *indices,
@@ -334,7 +392,7 @@ enum weir_status weir_table_scatter(weir_table *table, enum weir_scatter how, co
 	const struct weiri_geometry *geometry;
 	struct weiri_scatter work;
 	enum weir_status status;
-	weir_read read;
+	weir_read handle;
 
 	if (table == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "scatter: table is NULL");
@@ -343,9 +401,11 @@ enum weir_status weir_table_scatter(weir_table *table, enum weir_scatter how, co
 	                            error);
 	if (status != WEIR_OK)
 		return status;
-	status = weir_var_update(table->var, scatter, &work, deadline_ns, published != NULL ? &read : NULL, error);
+	status = publish(table, &work, deadline_ns, &handle, error);
 	if (status == WEIR_OK && published != NULL)
-		*published = (weir_table_view){read.version, read};
+		*published = (weir_table_view){handle.version, handle};
+	else if (status == WEIR_OK)
+		weir_read_release(&handle);
 	weiri_scatter_fini(&work, &geometry->rows, &geometry->allocator);
 	return status;
 }

@@ -92,6 +92,7 @@
 #include "base/options.h"
 #include "base/probe.h"
 #include "reclaim/eras.h"
+#include "reclaim/host.h"
 #include "reclaim/stall.h"
 
 enum {
@@ -751,6 +752,7 @@ static bool collect(struct weiri_record *record, enum scope scope)
 		return false;
 	any_late = collect_and_hear(record, scope, NULL, NULL);
 	weiri_stalls_after_collection(record);
+	weiri_host_after_collection();
 	return any_late;
 }
 

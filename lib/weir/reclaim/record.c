@@ -87,10 +87,10 @@ static uint64_t without_thread(uint64_t owner)
 	return owner & ~(one_owner - 1);
 }
 
-/* The next value of `owner`, with this thread as the owner. */
-static uint64_t next_owner(uint64_t owner)
+/* The next value of `owner`, with the thread of this id as the owner. */
+static uint64_t next_owner(uint64_t owner, uint32_t thread)
 {
-	return (without_thread(owner) + one_owner) | weiri_thread_ask();
+	return (without_thread(owner) + one_owner) | thread;
 }
 
 /*
@@ -132,6 +132,8 @@ static void after_fork_in_child(void)
 			                    without_thread(weiri_load_relaxed(&record->owner)) | weiri_thread_ask());
 			continue;
 		}
+		if (weiri_record_thread(record) == WEIRI_RECORD_OF_HOST)
+			continue; /* the child has the host too */
 		weiri_store_relaxed(&record->lo, 0u);
 		weiri_store_relaxed(&record->read_sections, 0u);
 		weiri_store_relaxed(&record->picking, 0u);
@@ -149,10 +151,10 @@ static void prepare_process(void)
 }
 
 /*
- * Adopts a vacant record and returns it. If none is vacant, returns NULL and sets *records to the
+ * Adopts a vacant record for the thread of this id and returns it. If none is vacant, returns NULL and sets *records to the
  * number of records.
  */
-static struct weiri_record *adopt(uint32_t *records)
+static struct weiri_record *adopt(uint32_t thread, uint32_t *records)
 {
 	/* [P1 acquire] pairs with publish(). */
 	struct weiri_record *record = weiri_load_acquire(&weiri_records);
@@ -163,7 +165,7 @@ static struct weiri_record *adopt(uint32_t *records)
 		uint64_t owner = weiri_load_relaxed(&record->owner);
 
 		/* [P2 acquire] pairs with vacate(). */
-		if ((uint32_t)owner == 0 && weiri_cas_acquire(&record->owner, &owner, next_owner(owner)))
+		if ((uint32_t)owner == 0 && weiri_cas_acquire(&record->owner, &owner, next_owner(owner, thread)))
 			return record;
 	}
 	return NULL;
@@ -180,6 +182,8 @@ static bool is_owned(struct weiri_record *record)
 
 	if ((uint32_t)owner == 0)
 		return false;
+	if ((uint32_t)owner == WEIRI_RECORD_OF_HOST)
+		return true;
 	/* P3 */
 	if (!weiri_thread_is_gone((uint32_t)owner) || !weiri_fence_heavy())
 		return true;
@@ -189,7 +193,7 @@ static bool is_owned(struct weiri_record *record)
 	 * word comes twice, so the CAS changes the word that was read before the fence. If the CAS
 	 * fails, another thread was first.
 	 */
-	if (weiri_cas_acquire(&record->owner, &owner, next_owner(owner))) {
+	if (weiri_cas_acquire(&record->owner, &owner, next_owner(owner, weiri_thread_ask()))) {
 		record->own->deliveries =
 			(struct weiri_deliveries){.first = NULL}; /* it may have ended in the middle of a call */
 		record->own->tells_of_stalls = false;
@@ -235,7 +239,7 @@ static void publish(struct weiri_record *record)
 	} while (!weiri_cas_release_or_acquire(&weiri_records, &head, record));
 }
 
-static struct weiri_record *make(void)
+static struct weiri_record *make(uint32_t thread)
 {
 	const weir_allocator *allocator = weir_default_allocator();
 	struct weiri_record *record = weiri_allocate_zeroed(allocator, sizeof(*record), alignof(struct weiri_record));
@@ -248,24 +252,40 @@ static struct weiri_record *make(void)
 		return NULL;
 	}
 	/* [relaxed] not listed yet. */
-	weiri_store_relaxed(&record->owner, next_owner(0));
+	weiri_store_relaxed(&record->owner, next_owner(0, thread));
 	publish(record);
 	return record;
 }
 
-WEIRI_COLD struct weiri_record *weiri_record_register(void)
+/* Adopts or makes a record for the thread of this id. */
+static struct weiri_record *find_one_for(uint32_t thread)
 {
 	struct weiri_record *record;
 	uint32_t records;
 
 	(void)pthread_once(&process_once, prepare_process);
-	record = adopt(&records);
+	record = adopt(thread, &records);
 	if (record == NULL && is_time_to_ask(records)) {
 		ask_after_owners();
-		record = adopt(&records);
+		record = adopt(thread, &records);
 	}
-	if (record == NULL)
-		record = make();
+	return record != NULL ? record : make(thread);
+}
+
+struct weiri_record *weiri_record_lend(void)
+{
+	return find_one_for(WEIRI_RECORD_OF_HOST);
+}
+
+void weiri_record_take_back(struct weiri_record *record)
+{
+	vacate(record);
+}
+
+WEIRI_COLD struct weiri_record *weiri_record_register(void)
+{
+	struct weiri_record *record = find_one_for(weiri_thread_ask());
+
 	/*
 	 * Without a key, or without room for its value, nothing reports the end of this thread. Other
 	 * threads check for it.

@@ -135,6 +135,14 @@ static inline struct weiri_own *weiri_own_mine(void)
 	return WEIRI_LIKELY(record != NULL) ? record->own : NULL;
 }
 
+/* In place of a thread's id: the record is a host's (host.h). No thread has this id. */
+#define WEIRI_RECORD_OF_HOST UINT32_MAX
+
+/* Returns a record for a host; NULL if there is no memory. */
+struct weiri_record *weiri_record_lend(void);
+/* Ends the host's section and makes the record vacant. */
+void weiri_record_take_back(struct weiri_record *record);
+
 /* Returns the owner's thread id in Linux; 0 if there is no owner. For display only. */
 static inline uint32_t weiri_record_thread(const struct weiri_record *record)
 {

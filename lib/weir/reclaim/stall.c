@@ -70,6 +70,8 @@ static void note_sections(struct look *look)
 
 		if (began == 0)
 			continue;
+		stall.is_host = stall.thread == WEIRI_RECORD_OF_HOST;
+		stall.thread = stall.is_host ? 0 : stall.thread;
 		stall.age_ns = weiri_era_age(began, look->now_ns);
 		if (stall.age_ns >= look->limit_ns)
 			note(look->stalls, &stall);

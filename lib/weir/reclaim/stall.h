@@ -15,6 +15,7 @@ enum { WEIRI_MOST_STALLS = 64 };
 
 struct weiri_stall {
 	bool is_section;
+	bool is_host;    /* the section is that of a host; `thread` is 0 */
 	uint32_t thread; /* the owner of the slot or section; 0: it has ended */
 	uint64_t age_ns; /* a lower bound */
 	uint64_t bytes;  /* of the object; 0: a section */

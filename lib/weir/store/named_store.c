@@ -32,6 +32,7 @@
 #include <weir/store.h>
 
 #include <stdalign.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -39,22 +40,29 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "store/text_hash.h"
 #include "sync/hash_list.h"
 #include "sync/references.h"
 
+/*
+ * A look-up reads one line of a resource with a short name. What comes before that line is for
+ * removals and for the end. The allocator follows the texts.
+ */
 struct weir_resource {
-	struct weiri_hash_node node;
+	_Alignas(WEIRI_LINE) _Atomic(uint32_t) holds;
+	/* Constant, as all below but the node's link and `references`. */
+	size_t container_size; /* with the terminating zero, as the next */
+	size_t name_size;
+	struct weiri_hash_node node; /* its link begins a line */
 	_Atomic(size_t) references;
-	_Atomic(uint32_t) holds;
-	/* Constant. */
 	const struct weir_resource_type *type;
 	void *object;
-	uint64_t hash;
-	size_t memory_size;
-	weir_allocator allocator;
-	size_t container_size, name_size; /* with the terminating zeros */
-	char texts[];                     /* the container, then the name */
+	size_t texts_size; /* container_size + name_size */
+	char texts[];      /* the container, then the name */
 };
+
+_Static_assert(sizeof(void *) != 8 || offsetof(struct weir_resource, node.link) == WEIRI_LINE,
+               "a look-up begins with a line");
 
 struct weir_store {
 	struct weiri_hash_list list;
@@ -66,7 +74,7 @@ struct weir_store {
 
 struct key {
 	const char *container, *name;
-	size_t container_size, name_size;
+	size_t container_size, name_size; /* with the terminating zeros */
 	uint64_t hash;
 };
 
@@ -75,36 +83,36 @@ static weir_resource *resource_of(struct weiri_hash_node *node)
 	return node != NULL ? WEIRI_CONTAINER_OF(node, weir_resource, node) : NULL;
 }
 
-/* FNV-1a. */
-static uint64_t hash_text(uint64_t hash, const char *text, size_t size)
-{
-	for (size_t i = 0; i < size; i++)
-		hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001B3);
-	return hash;
-}
+/* -- keys -------------------------------------------------------------------------------------- */
 
 /*
  * Fills *key in place. A returned struct would be copied right after it was written, and the copy
  * would wait for the stores.
  */
-static void key_of(struct key *key, const char *container, const char *name)
+static WEIRI_ALWAYS_INLINE void key_of(struct key *key, const char *container, const char *name)
 {
-	uint64_t hash = UINT64_C(0xCBF29CE484222325);
+	uint64_t hash = WEIRI_TEXT_HASH_BEGIN;
 
 	key->container = container != NULL ? container : "";
 	key->name = name;
-	key->container_size = strlen(key->container) + 1;
+	key->container_size = 1;
+	if (key->container[0] != '\0') {
+		key->container_size += strlen(key->container);
+		hash = weiri_text_hash_add(hash, key->container, key->container_size - 1);
+	}
 	key->name_size = strlen(name) + 1;
-	hash = hash_text(hash_text(hash, key->container, key->container_size), name, key->name_size);
-	/* The list uses the low bits first, which FNV mixes least. */
-	hash = (hash ^ hash >> 32) * UINT64_C(0x9E3779B97F4A7C15);
-	key->hash = hash ^ hash >> 29;
+	key->hash = weiri_text_hash_end(weiri_text_hash_add(hash, name, key->name_size - 1));
 }
 
 static struct key key_of_resource(const weir_resource *resource)
 {
 	return (struct key){resource->texts, resource->texts + resource->container_size, resource->container_size,
-	                    resource->name_size, resource->hash};
+	                    resource->name_size, weiri_hash_of_node(&resource->node)};
+}
+
+static WEIRI_ALWAYS_INLINE int compare_texts(const char *one, const char *other, size_t size)
+{
+	return WEIRI_LIKELY(weiri_texts_are_equal(one, other, size)) ? 0 : memcmp(one, other, size);
 }
 
 /* Orders keys of the same hash. Any order will do, since few keys share a hash. */
@@ -112,14 +120,20 @@ static int compare_keys(const void *context, struct weiri_hash_node *node)
 {
 	const struct key *key = context;
 	const weir_resource *resource = resource_of(node);
+	size_t size = key->container_size + key->name_size;
 	int side;
 
-	if (key->container_size != resource->container_size)
-		return key->container_size < resource->container_size ? -1 : 1;
-	if (key->name_size != resource->name_size)
-		return key->name_size < resource->name_size ? -1 : 1;
-	side = memcmp(key->container, resource->texts, key->container_size);
-	return side != 0 ? side : memcmp(key->name, resource->texts + resource->container_size, key->name_size);
+	if (size != resource->texts_size)
+		return size < resource->texts_size ? -1 : 1;
+	/*
+	 * If the containers are equal, so are their zeros, and the names begin at the same place. The
+	 * container "" is the most frequent.
+	 */
+	if (key->container_size == 1)
+		side = resource->texts[0] != '\0' ? -1 : 0;
+	else
+		side = compare_texts(key->container, resource->texts, key->container_size);
+	return side != 0 ? side : compare_texts(key->name, resource->texts + key->container_size, key->name_size);
 }
 
 /* -- assertions -------------------------------------------------------------------------------- */
@@ -137,14 +151,25 @@ static WEIRI_UNSEEN void assert_is_kept(const weir_resource *resource)
 
 /* -- resources --------------------------------------------------------------------------------- */
 
+/* The allocator's place follows the texts and has no alignment. */
+static size_t memory_size(size_t texts_size)
+{
+	return sizeof(struct weir_resource) + texts_size + sizeof(weir_allocator);
+}
+
+static void resource_free(weir_resource *resource)
+{
+	weir_allocator allocator;
+
+	memcpy(&allocator, resource->texts + resource->texts_size, sizeof(allocator));
+	weiri_release(&allocator, resource, memory_size(resource->texts_size), alignof(struct weir_resource));
+}
+
 static void drop_hold(weir_resource *resource)
 {
 	/* [P3 acq_rel] */
-	if (weiri_fetch_sub_acq_rel(&resource->holds, 1u) == 1) {
-		weir_allocator allocator = resource->allocator;
-
-		weiri_release(&allocator, resource, resource->memory_size, alignof(struct weir_resource));
-	}
+	if (weiri_fetch_sub_acq_rel(&resource->holds, 1u) == 1)
+		resource_free(resource);
 }
 
 /* Called when no section can see the node any more. */
@@ -160,7 +185,7 @@ static void out_of_sight(struct weiri_retired *retired)
 static weir_resource *resource_create(const weir_store *store, const struct key *key,
                                       const struct weir_resource_type *type, void *object)
 {
-	size_t size = sizeof(struct weir_resource) + key->container_size + key->name_size;
+	size_t texts_size = key->container_size + key->name_size, size = memory_size(texts_size);
 	weir_resource *resource = weiri_allocate(&store->allocator, size, alignof(struct weir_resource));
 
 	if (resource == NULL)
@@ -171,22 +196,13 @@ static weir_resource *resource_create(const weir_store *store, const struct key 
 	weiri_store_relaxed(&resource->holds, 2u);
 	resource->type = type;
 	resource->object = object;
-	resource->hash = key->hash;
-	resource->memory_size = size;
-	resource->allocator = store->allocator;
 	resource->container_size = key->container_size;
 	resource->name_size = key->name_size;
+	resource->texts_size = texts_size;
 	memcpy(resource->texts, key->container, key->container_size);
 	memcpy(resource->texts + key->container_size, key->name, key->name_size);
+	memcpy(resource->texts + texts_size, &store->allocator, sizeof(store->allocator));
 	return resource;
-}
-
-/* Frees a resource that was never in the list; the caller keeps the object. */
-static void resource_discard(weir_resource *resource)
-{
-	weir_allocator allocator = resource->allocator;
-
-	weiri_release(&allocator, resource, resource->memory_size, alignof(struct weir_resource));
 }
 
 /* Takes a reference. Returns false if there was none left: the object is destroyed (N1). */
@@ -288,9 +304,9 @@ enum weir_status weir_store_destroy(weir_store *store, weir_error *error)
 
 /* -- names ------------------------------------------------------------------------------------- */
 
-/* Every call that takes a name begins with these checks. */
-static enum weir_status check_call(const weir_store *store, const char *name, struct weiri_record **record,
-                                   weir_error *error)
+/* A call that takes a name has failed its checks, or is the first of its thread. */
+static WEIRI_COLD enum weir_status check_again(const weir_store *store, const char *name, struct weiri_record **record,
+                                               weir_error *error)
 {
 	if (store == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "store: NULL");
@@ -304,27 +320,39 @@ static enum weir_status check_call(const weir_store *store, const char *name, st
 	return WEIR_OK;
 }
 
-static enum weir_status check_typed_call(const weir_store *store, const char *name,
-                                         const struct weir_resource_type *type, struct weiri_record **record,
-                                         weir_error *error)
+/* Every call that takes a name begins with these checks. */
+static WEIRI_ALWAYS_INLINE enum weir_status check_call(const weir_store *store, const char *name,
+                                                       struct weiri_record **record, weir_error *error)
+{
+	*record = weiri_record_mine;
+	if (WEIRI_LIKELY(store != NULL && name != NULL && name[0] != '\0' && *record != NULL))
+		return WEIR_OK;
+	return check_again(store, name, record, error);
+}
+
+static WEIRI_COLD enum weir_status fail_untyped(const weir_store *store, const char *name, weir_error *error)
+{
+	return weiri_fail(error, WEIR_INVALID_ARGUMENT, "store \"%s\": \"%s\" needs a type, got NULL", store->name, name);
+}
+
+static WEIRI_ALWAYS_INLINE enum weir_status check_typed_call(const weir_store *store, const char *name,
+                                                             const struct weir_resource_type *type,
+                                                             struct weiri_record **record, weir_error *error)
 {
 	enum weir_status status = check_call(store, name, record, error);
 
-	if (status == WEIR_OK && type == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "store \"%s\": \"%s\" needs a type, got NULL", store->name,
-		                  name);
-	return status;
+	return WEIRI_LIKELY(status != WEIR_OK || type != NULL) ? status : fail_untyped(store, name, error);
 }
 
-static enum weir_status fail_key(const weir_store *store, enum weir_status status, const struct key *key,
-                                 const char *what, weir_error *error)
+static WEIRI_COLD enum weir_status fail_key(const weir_store *store, enum weir_status status, const struct key *key,
+                                            const char *what, weir_error *error)
 {
 	return weiri_fail(error, status, "store \"%s\": \"%s\" in container \"%s\" %s", store->name, key->name,
 	                  key->container, what);
 }
 
 /* Returns the resource with a reference, or NULL. */
-static weir_resource *look_up(weir_store *store, struct weiri_record *record, const struct key *key)
+static inline weir_resource *look_up(weir_store *store, struct weiri_record *record, const struct key *key)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
 	weir_resource *resource = resource_of(weiri_hash_list_find(&scope, &store->list, key->hash, key));
@@ -367,22 +395,26 @@ static bool take_away(weir_store *store, struct weiri_record *record, weir_resou
 	return mine;
 }
 
-/* Passes the caller's reference to *out if the resource has the type; otherwise releases it. */
-static enum weir_status give(const weir_store *store, weir_resource *resource, const struct weir_resource_type *type,
-                             weir_resource **out, weir_error *error)
+static WEIRI_COLD enum weir_status fail_type(const weir_store *store, weir_resource *resource,
+                                             const struct weir_resource_type *type, weir_error *error)
 {
-	enum weir_status status = WEIR_OK;
+	enum weir_status status = weiri_fail(
+		error, WEIR_INVALID_ARGUMENT, "store \"%s\": \"%s\" in container \"%s\": type must be %s, got %s", store->name,
+		weir_resource_name(resource), weir_resource_container(resource), type->name, resource->type->name);
 
-	if (resource->type == type)
-		*out = resource;
-	else
-		status = weiri_fail(error, WEIR_INVALID_ARGUMENT,
-		                    "store \"%s\": \"%s\" in container \"%s\": type must be %s, got %s", store->name,
-		                    weir_resource_name(resource), weir_resource_container(resource), type->name,
-		                    resource->type->name);
-	if (status != WEIR_OK)
-		weir_resource_release(resource);
+	weir_resource_release(resource);
 	return status;
+}
+
+/* Passes the caller's reference to *out if the resource has the type; otherwise releases it. */
+static WEIRI_ALWAYS_INLINE enum weir_status give(const weir_store *store, weir_resource *resource,
+                                                 const struct weir_resource_type *type, weir_resource **out,
+                                                 weir_error *error)
+{
+	if (WEIRI_UNLIKELY(resource->type != type))
+		return fail_type(store, resource, type, error);
+	*out = resource;
+	return WEIR_OK;
 }
 
 enum weir_status weir_store_find(weir_store *store, const char *container, const char *name,
@@ -395,7 +427,7 @@ enum weir_status weir_store_find(weir_store *store, const char *container, const
 
 	if (status != WEIR_OK)
 		return status;
-	if (out == NULL)
+	if (WEIRI_UNLIKELY(out == NULL))
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "store \"%s\": out is NULL", store->name);
 	key_of(&key, container, name);
 	resource = look_up(store, record, &key);
@@ -422,7 +454,7 @@ enum weir_status weir_store_add(weir_store *store, const char *container, const 
 	there = put(store, record, resource);
 	if (there != NULL) {
 		weir_resource_release(there);
-		resource_discard(resource);
+		resource_free(resource); /* never in the list; the caller keeps the object */
 		return fail_key(store, WEIR_ALREADY_EXISTS, &key, "already exists", error);
 	}
 	if (out != NULL)
@@ -495,7 +527,7 @@ enum weir_status weir_store_find_or_create(weir_store *store, const char *contai
 	if (made != NULL) { /* another thread inserted first */
 		if (type->destroy != NULL)
 			type->destroy(made->object);
-		resource_discard(made);
+		resource_free(made);
 	}
 	return give_if_compatible(store, there, type, maker, out, error);
 }

@@ -33,6 +33,13 @@ static void copy_name(struct weiri_record *record, uint64_t label, char name[NAM
 	weiri_scope_leave(&scope);
 }
 
+static enum weir_stall_kind kind_of(const struct weiri_stall *stall)
+{
+	if (stall->is_host)
+		return WEIR_STALL_HOST;
+	return stall->is_section ? WEIR_STALL_SECTION : WEIR_STALL_HANDLE;
+}
+
 static void visit_all(struct weiri_record *record, const struct weiri_stalls *stalls, weir_stall_fn *visit,
                       void *context)
 {
@@ -41,7 +48,7 @@ static void visit_all(struct weiri_record *record, const struct weiri_stalls *st
 	for (size_t i = 0; i < shown; i++) {
 		const struct weiri_stall *one = &stalls->stall[i];
 		char name[NAME_SIZE];
-		struct weir_stall stall = {.kind = one->is_section ? WEIR_STALL_SECTION : WEIR_STALL_HANDLE,
+		struct weir_stall stall = {.kind = kind_of(one),
 		                           .thread = one->thread,
 		                           .age_ns = one->age_ns,
 		                           .variable = name,

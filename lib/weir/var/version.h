@@ -205,7 +205,7 @@ void weiri_version_assert_stamped(const struct weiri_version *version);
 void weiri_stamp_assert_near(uint64_t stamp);
 
 /* The slow half of weiri_version_resolve. */
-uint64_t weiri_version_resolve_slowly(struct weiri_version *version);
+WEIRI_SHARED uint64_t weiri_version_resolve_slowly(struct weiri_version *version);
 
 /*
  * Called in a section. Returns the version's stamp, WEIRI_STAMP_ABORTED, or WEIRI_STAMP_NONE while

@@ -1,0 +1,185 @@
+/*
+ * check_host.c - readers in sections that Weir does not see: what such a section has found is not
+ * freed before the section ends, and is freed after a grace period.
+ *
+ * The foreign sections are those of a small RCU: a reader announces itself, executes a fence, and
+ * reads. A grace period looks once whether each reader was outside after the grace period began; if
+ * one was not, it has not ended, and the host does not advance. So no thread waits, and a thread may
+ * be stopped anywhere.
+ *
+ * An object is written when it is freed, and freed memory may not be read, so a free that comes too
+ * early shows as a race or as an access to freed memory.
+ */
+#include <weir/reclaim.h>
+
+#include "base/atomic.h"
+#include "model/scope.h"
+#include "reclaim/host.h"
+
+enum { THREADS = 3 };
+
+struct object {
+	struct weiri_retired retired; /* first */
+	int whole;
+};
+
+static struct scene {
+	const char *calls[THREADS];
+	bool attached_late;
+	struct weiri_record *host;
+	_Atomic(uint32_t) attached;
+	_Atomic(uint32_t) inside[THREADS]; /* the reader is in a foreign section */
+	_Atomic(struct object *) newest;
+	_Atomic(int) freed;
+} scene;
+
+static void reclaim(struct weiri_retired *retired)
+{
+	struct object *object = (struct object *)retired;
+
+	object->whole = 0;
+	weir_model_release(object);
+	weiri_fetch_add_relaxed(&scene.freed, 1);
+}
+
+static struct object *new_object(void)
+{
+	struct object *object = weir_model_allocate(sizeof(*object), 64);
+
+	weir_model_assert(object != NULL);
+	weiri_retired_init(&object->retired, sizeof(*object), reclaim);
+	object->whole = 1;
+	return object;
+}
+
+static void attach(void)
+{
+	scene.host = weiri_host_open();
+	weir_model_assert(scene.host != NULL);
+	weiri_store_release(&scene.attached, 1u); /* the program lets its readers begin */
+}
+
+/* Two looks, so that the second one shows whether the object of the first is still there. */
+static void read_twice(size_t me)
+{
+	const struct object *first, *second;
+
+	if (weiri_load_acquire(&scene.attached) == 0)
+		return;
+	weiri_store_relaxed(&scene.inside[me], 1u);
+	weiri_fence_seq_cst();
+	first = weiri_load_seq_cst(&scene.newest);
+	weir_model_assert(first->whole == 1);
+	second = weiri_load_seq_cst(&scene.newest);
+	weir_model_assert(second->whole == 1 && first->whole == 1);
+	weiri_store_release(&scene.inside[me], 0u);
+}
+
+static void replace(void)
+{
+	struct object *old = weiri_exchange_seq_cst(&scene.newest, new_object());
+
+	weiri_retire(weiri_record_get(), &old->retired);
+}
+
+static bool grace_period(void)
+{
+	weiri_fence_seq_cst();
+	for (size_t i = 0; i < THREADS; i++) {
+		if (weiri_load_acquire(&scene.inside[i]) != 0)
+			return false;
+	}
+	return true;
+}
+
+static void wait_for_readers(void)
+{
+	uint64_t era;
+
+	if (weiri_load_acquire(&scene.attached) == 0)
+		return;
+	era = weiri_era_begin();
+	if (grace_period())
+		weiri_host_advance(scene.host, era);
+}
+
+static void collect(void)
+{
+	(void)weir_reclaim_flush(0);
+}
+
+#define LETTERS(LETTER) \
+	LETTER('o', "attach the host", attach()) \
+	LETTER('r', "read twice in a foreign section", read_twice(me)) \
+	LETTER('w', "replace the object, and retire the old one", replace()) \
+	LETTER('g', "a grace period; if it ends at once, the host advances", wait_for_readers()) \
+	LETTER('n', "what is retired is collected", collect())
+
+static void call(size_t me, char what)
+{
+	switch (what) {
+		LETTERS(LETTER_CASE)
+	default: weir_model_assert(!"a letter of the table");
+	}
+}
+
+static void thread(void *context, size_t me)
+{
+	(void)context;
+	scope_calls(me, scene.calls[me], call);
+}
+
+static void setup(void *context)
+{
+	(void)context;
+	weir_model_assert(weiri_record_get() != NULL);
+	weiri_store_relaxed(&scene.newest, new_object());
+	if (!scene.attached_late)
+		attach();
+}
+
+/* After one more grace period nothing is kept. */
+static void finish(void *context)
+{
+	struct object *last = weiri_exchange_seq_cst(&scene.newest, NULL);
+
+	(void)context;
+	wait_for_readers();
+	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
+	if (weiri_load_acquire(&scene.attached) != 0)
+		weiri_host_close(scene.host);
+	weir_model_release(last);
+}
+
+static const struct row {
+	const char *name;
+	const char *calls[THREADS];
+	bool attached_late;
+} rows[] = {
+	{"host_read_beside_replacement_and_collection", {"r", "wgn"}, false},
+	{"host_read_beside_replacement_beside_grace_period", {"r", "wn", "g"}, false},
+	{"host_read_beside_grace_period_and_replacement", {"r", "gwn"}, false},
+	{"host_read_beside_2_grace_periods", {"r", "wg", "gn"}, false},
+	{"host_is_attached_beside_replacement_and_collection", {"or", "wn"}, true},
+	{"host_read_of_another_thread_after_the_attachment", {"o", "r", "wn"}, true},
+};
+
+static struct scope_plan prepare(size_t index)
+{
+	const struct row *row = &rows[index];
+
+	scene = (struct scene){.calls = {row->calls[0], row->calls[1], row->calls[2]}, .attached_late = row->attached_late};
+	return (struct scope_plan){
+		.program = {row->name, scope_threads(row->calls, THREADS), &scene, sizeof(scene), setup, thread, finish},
+		.executions = 20000,
+		.stopped = 0};
+}
+
+int main(int argc, char **argv)
+{
+	static const struct scope_letter letters[] = {LETTERS(LETTER_ROW){0, NULL}};
+
+	scope_letters(argc, argv, letters);
+	scope_arguments(argc, argv);
+	return scope_all(prepare, sizeof(rows) / sizeof(rows[0]));
+}

@@ -1,0 +1,534 @@
+/*
+ * test_urcu.c - variables in sections of liburcu's flavours: what a section has seen stays until it
+ * ends, a grace period lets memory go, and the budget cuts off a reader that is stopped.
+ */
+#include <criterion/criterion.h>
+
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <urcu/call-rcu.h>
+#include <urcu/flavor.h>
+#include <weir/reclaim.h>
+#include <weir/stall.h>
+#include <weir/urcu.h>
+
+#include "reclaim_kit.h"
+#include "variables.h"
+
+/* liburcu's flavour headers exclude each other; these are what they call rcu_flavor. */
+extern const struct rcu_flavor_struct urcu_memb_flavor, urcu_qsbr_flavor, urcu_bp_flavor;
+
+static const struct rcu_flavor_struct *const flavours[] = {&urcu_memb_flavor, &urcu_qsbr_flavor, &urcu_bp_flavor};
+
+enum { FLAVOURS = sizeof(flavours) / sizeof(flavours[0]), BUDGET = 1 << 20 };
+
+/* -- a flavour whose order ThreadSanitizer sees ------------------------------------------------ */
+
+/*
+ * liburcu is not instrumented, so ThreadSanitizer sees no order between an unlock and the end of a
+ * grace period. This flavour adds a count to each unlock, and reads it after each grace period.
+ * Its own malloc and free need ignore_noninstrumented_modules=1, which scripts/testing sets.
+ * Nothing is tested by it: without the grace period, the count would order nothing.
+ */
+static const struct rcu_flavor_struct *real;
+static struct rcu_flavor_struct shown;
+static _Atomic(uint32_t) unlocked;
+static _Atomic(uintptr_t) called_back;
+
+static void unlock(void)
+{
+	(void)weiri_fetch_add_release(&unlocked, 1u);
+	real->read_unlock();
+	real->read_quiescent_state();
+}
+
+static void synchronize(void)
+{
+	real->update_synchronize_rcu();
+	(void)weiri_load_acquire(&unlocked);
+}
+
+static void call_back(struct rcu_head *head)
+{
+	(void)weiri_load_acquire(&unlocked);
+	((void (*)(struct rcu_head *))weiri_load_acquire(&called_back))(head);
+}
+
+static void call(struct rcu_head *head, void (*function)(struct rcu_head *head))
+{
+	weiri_store_release(&called_back, (uintptr_t)function);
+	real->update_call_rcu(head, call_back);
+}
+
+static weir_urcu *attach(const struct rcu_flavor_struct *flavour, uint32_t flags)
+{
+	struct weir_urcu_options options = {WEIR_URCU_OPTIONS_INIT, .flags = flags, .allocator = &variables_memory};
+	weir_urcu *host = NULL;
+
+	real = flavour;
+	shown = *flavour;
+	shown.update_synchronize_rcu = synchronize;
+	shown.update_call_rcu = call;
+	cr_assert_eq(weir_urcu_attach(&shown, &options, &host, NULL), WEIR_OK);
+	return host;
+}
+
+static void detach(weir_urcu *host)
+{
+	cr_assert_eq(weir_urcu_detach(host, NULL), WEIR_OK);
+}
+
+/* -- a reader that waits in its section -------------------------------------------------------- */
+
+struct reader {
+	weir_var *var;
+	pthread_t thread;
+	_Atomic(uint32_t) inside, leave;
+	int64_t before, after; /* what it saw */
+};
+
+static void *read_slowly(void *context)
+{
+	struct reader *reader = context;
+	const weir_read *read;
+
+	real->register_thread();
+	real->read_lock();
+	read = weir_urcu_peek(reader->var);
+	reader->before = value_of(read);
+	latch_open(&reader->inside);
+	latch_pass(&reader->leave);
+	reader->after = value_of(read);
+	unlock();
+	real->unregister_thread();
+	return NULL;
+}
+
+static void begin_to_read(struct reader *reader, weir_var *var)
+{
+	*reader = (struct reader){.var = var};
+	reader->thread = start(read_slowly, reader);
+	latch_pass(&reader->inside);
+}
+
+static void end_reading(struct reader *reader)
+{
+	latch_open(&reader->leave);
+	join(reader->thread);
+	cr_assert_eq(reader->after, reader->before, "what a section has seen changed in it");
+}
+
+/* -- reads and grace periods ------------------------------------------------------------------- */
+
+Test(urcu, what_a_section_has_seen_stays_until_a_grace_period_has_passed)
+{
+	for (size_t i = 0; i < FLAVOURS; i++) {
+		weir_urcu *host = attach(flavours[i], 0);
+		weir_var *var = variable(1);
+		struct reader reader;
+
+		begin_to_read(&reader, var);
+		assign(var, 2);
+		cr_assert_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED);
+		cr_assert_eq(live_versions(), 2);
+		end_reading(&reader);
+		cr_assert_eq(reader.before, 1);
+		cr_assert_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED, "the section has ended, but no grace period");
+		weir_urcu_synchronize(host);
+		flush_all();
+		cr_assert_eq(live_versions(), 1);
+		detach(host);
+		cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
+		expect_nothing_left();
+	}
+}
+
+/* A grace period that began before the replacement says nothing of it. */
+Test(urcu, a_later_replacement_needs_a_later_grace_period)
+{
+	for (size_t i = 0; i < FLAVOURS; i++) {
+		weir_urcu *host = attach(flavours[i], 0);
+		weir_var *var = variable(1);
+
+		weir_urcu_synchronize(host);
+		assign(var, 2);
+		cr_assert_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED);
+		weir_urcu_synchronize(host);
+		flush_all();
+		detach(host);
+		cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
+		expect_nothing_left();
+	}
+}
+
+Test(urcu, a_peek_shows_the_newest_version_and_is_no_handle)
+{
+	weir_urcu *host = attach(&urcu_bp_flavor, 0);
+	weir_var *var = variable(7), *empty = empty_variable("empty"), *both[2];
+	const weir_read *read;
+	weir_read copy;
+
+	real->read_lock();
+	read = weir_urcu_peek(var);
+	cr_assert_eq(value_of(read), 7);
+	cr_assert_eq(read->version, 1);
+	assign(var, 8);
+	cr_assert_eq(value_of(weir_urcu_peek(var)), 8);
+	cr_assert_eq(value_of(read), 7);
+	copy = *read;
+	weir_read_release(&copy); /* of a copy; there is nothing to release */
+	cr_assert_eq(value_of(read), 7);
+	cr_assert_null(weir_urcu_peek(empty));
+	cr_assert_null(weir_urcu_peek(NULL));
+	unlock();
+	both[0] = var, both[1] = var;
+	cr_assert_eq(commit_all(both, 1, 1, 9, NULL), WEIR_ABORTED);
+	real->read_lock();
+	cr_assert_eq(value_of(weir_urcu_peek(var)), 8, "an aborted version does not count");
+	unlock();
+	detach(host);
+	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
+	cr_assert_eq(weir_var_destroy(empty, NULL), WEIR_OK);
+	expect_nothing_left();
+}
+
+/* -- a reader that is stopped ------------------------------------------------------------------ */
+
+static weir_var *large_variable(void)
+{
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .name = "large",
+	                                   .allocator = &variables_memory};
+	weir_var *var = NULL;
+
+	cr_assert_eq(weir_var_create(NULL, &options, &var, NULL), WEIR_OK);
+	return var;
+}
+
+static enum weir_status assign_large(weir_var *var, int64_t first, uint64_t deadline_ns)
+{
+	static const weir_shape shape = {.rank = 1, .dims = {8192}};
+	static int64_t elements[8192];
+	weir_tensor *tensor = NULL;
+	enum weir_status status;
+
+	elements[0] = first;
+	cr_assert_eq(weir_tensor_copy_of(WEIR_I64, &shape, elements, &variables_memory, &tensor), WEIR_OK);
+	status = weir_var_assign(var, tensor, deadline_ns, NULL, NULL);
+	weir_tensor_release(tensor);
+	return status;
+}
+
+static size_t stalls_of_hosts;
+
+static void note_host(void *context, const struct weir_stall *stall)
+{
+	(void)context;
+	if (stall->kind != WEIR_STALL_HOST)
+		return;
+	stalls_of_hosts++;
+	cr_assert_eq(stall->thread, 0);
+	cr_assert_geq(stall->age_ns, UINT64_C(20000000));
+}
+
+static size_t host_stalls_after(uint64_t limit_ns)
+{
+	uint64_t until = weir_deadline_in(patience_ns);
+
+	for (stalls_of_hosts = 0; stalls_of_hosts == 0;) {
+		cr_assert_eq(weir_stalls_visit(limit_ns, note_host, NULL, NULL), WEIR_OK);
+		cr_assert_lt(weir_now_ns(), until);
+	}
+	return stalls_of_hosts;
+}
+
+/* Writes until the budget refuses; returns how many writes that took. */
+static int write_until_refused(weir_var *var)
+{
+	int writes = 0;
+
+	while (assign_large(var, writes, 0) == WEIR_OK)
+		cr_assert_lt(++writes, 1000, "the heap grows without a bound");
+	return writes;
+}
+
+Test(urcu, a_stopped_reader_is_reported_and_cut_off_by_the_budget)
+{
+	weir_reclaim_set_budget(BUDGET);
+	for (size_t i = 0; i < FLAVOURS; i++) {
+		weir_urcu *host = attach(flavours[i], 0);
+		weir_var *var = large_variable();
+		struct reader reader;
+
+		cr_assert_eq(assign_large(var, 5, 0), WEIR_OK);
+		begin_to_read(&reader, var);
+		cr_assert_geq(write_until_refused(var), BUDGET / 65536 / 2);
+		cr_assert_leq(stats_now().retired_bytes, (uint64_t)2 * BUDGET);
+		cr_assert_eq(assign_large(var, 6, weir_deadline_in(2000000)), WEIR_RESOURCE_EXHAUSTED);
+		cr_assert_eq(host_stalls_after(20000000), 1);
+		end_reading(&reader);
+		weir_urcu_synchronize(host);
+		cr_assert_eq(assign_large(var, 7, weir_deadline_in(patience_ns)), WEIR_OK);
+		detach(host);
+		cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
+		expect_nothing_left();
+	}
+	weir_reclaim_set_budget(0);
+}
+
+struct writer {
+	weir_var *var;
+	_Atomic(uint32_t) done;
+	enum weir_status status;
+};
+
+static void *write_and_wait(void *context)
+{
+	struct writer *writer = context;
+
+	writer->status = assign_large(writer->var, 1, weir_deadline_in(patience_ns));
+	latch_open(&writer->done);
+	return NULL;
+}
+
+Test(urcu, a_writer_that_waits_for_memory_goes_on_after_a_grace_period)
+{
+	weir_urcu *host = attach(&urcu_memb_flavor, 0);
+	struct writer writer = {.var = large_variable()};
+	pthread_t thread;
+
+	weir_reclaim_set_budget(BUDGET);
+	(void)write_until_refused(writer.var);
+	thread = start(write_and_wait, &writer);
+	weir_urcu_synchronize(host);
+	latch_pass(&writer.done);
+	join(thread);
+	cr_assert_eq(writer.status, WEIR_OK);
+	detach(host);
+	cr_assert_eq(weir_var_destroy(writer.var, NULL), WEIR_OK);
+	weir_reclaim_set_budget(0);
+	expect_nothing_left();
+}
+
+/* -- call_rcu() -------------------------------------------------------------------------------- */
+
+Test(urcu, started_grace_periods_end_without_a_wait)
+{
+	for (size_t i = 0; i < FLAVOURS; i++) {
+		weir_urcu *host = attach(flavours[i], 0);
+		weir_var *var = variable(1);
+		struct reader reader;
+		enum weir_status status;
+		int started = 0;
+
+		real->register_thread();
+		begin_to_read(&reader, var);
+		assign(var, 2);
+		while ((status = weir_urcu_try_start(host)) == WEIR_OK)
+			started++;
+		cr_assert_eq(status, WEIR_WOULD_BLOCK);
+		cr_assert_eq(started, WEIR_URCU_STARTED);
+		cr_assert_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED);
+		end_reading(&reader);
+		real->thread_offline();
+		flush_all();
+		real->thread_online();
+		detach(host);
+		real->unregister_thread();
+		cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
+		expect_nothing_left();
+	}
+	cr_assert_eq(weir_urcu_try_start(NULL), WEIR_INVALID_ARGUMENT);
+}
+
+enum { READERS = 2, WRITES = 400 };
+
+struct crowd {
+	weir_var *var;
+	_Atomic(uint32_t) stop;
+};
+
+static void *read_and_read(void *context)
+{
+	struct crowd *crowd = context;
+	int64_t last = 0;
+
+	real->register_thread();
+	while (weiri_load_acquire(&crowd->stop) == 0) {
+		const int64_t *elements;
+
+		real->read_lock();
+		elements = weir_tensor_data(weir_urcu_peek(crowd->var)->tensor);
+		cr_assert_geq(elements[0], last);
+		last = elements[0];
+		cr_assert_eq(elements[8191], 0, "freed memory is poisoned");
+		unlock();
+	}
+	real->unregister_thread();
+	return NULL;
+}
+
+/* No thread but call_rcu()'s waits for readers, and the writer never needs more than the budget. */
+Test(urcu, collections_start_grace_periods_by_themselves)
+{
+	weir_reclaim_set_budget(BUDGET);
+	for (size_t i = 0; i < FLAVOURS; i++) {
+		weir_urcu *host = attach(flavours[i], WEIR_URCU_CALL_RCU);
+		uint64_t until = weir_deadline_in(patience_ns);
+		struct crowd crowd = {.var = large_variable()};
+		pthread_t threads[READERS];
+
+		real->register_thread();
+		cr_assert_eq(assign_large(crowd.var, 0, 0), WEIR_OK);
+		for (size_t t = 0; t < READERS; t++)
+			threads[t] = start(read_and_read, &crowd);
+		for (int64_t w = 1; w <= WRITES; w++) {
+			/* An online thread of qsbr must not wait, for it would wait for itself. */
+			while (assign_large(crowd.var, w, 0) == WEIR_RESOURCE_EXHAUSTED) {
+				real->read_quiescent_state();
+				cr_assert_lt(weir_now_ns(), until);
+			}
+		}
+		latch_open(&crowd.stop);
+		for (size_t t = 0; t < READERS; t++)
+			join(threads[t]);
+		cr_assert_leq(stats_now().peak_retired_bytes, (uint64_t)2 * BUDGET);
+		detach(host);
+		real->unregister_thread();
+		cr_assert_eq(weir_var_destroy(crowd.var, NULL), WEIR_OK);
+		expect_nothing_left();
+	}
+	weir_reclaim_set_budget(0);
+}
+
+/* -- attaching --------------------------------------------------------------------------------- */
+
+Test(urcu, nothing_waits_for_a_flavour_that_is_detached)
+{
+	weir_var *var = variable(1);
+
+	for (int i = 0; i < 20; i++) {
+		weir_urcu *one = attach(&urcu_memb_flavor, 0), *other = attach(&urcu_memb_flavor, WEIR_URCU_CALL_RCU);
+		uint64_t records = stats_now().threads;
+
+		detach(one);
+		detach(other);
+		cr_assert_leq(stats_now().threads, records, "the records are used again");
+		assign(var, i);
+		flush_all();
+	}
+	cr_assert_leq(stats_now().threads, 16);
+	cr_assert_eq(weir_urcu_detach(NULL, NULL), WEIR_OK);
+	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
+	expect_nothing_left();
+}
+
+/* Each of two flavours keeps what its own sections may see. */
+Test(urcu, two_flavours_are_waited_for_both)
+{
+	weir_urcu *one = attach(&urcu_bp_flavor, 0), *other = attach(&urcu_memb_flavor, 0);
+	weir_var *var = variable(1);
+
+	assign(var, 2);
+	weir_urcu_synchronize(one);
+	cr_assert_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED);
+	weir_urcu_synchronize(other);
+	flush_all();
+	detach(one);
+	detach(other);
+	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
+	expect_nothing_left();
+}
+
+Test(urcu, bad_arguments_are_refused)
+{
+	struct weir_urcu_options options = {WEIR_URCU_OPTIONS_INIT, .flags = 2};
+	struct rcu_flavor_struct partial = urcu_memb_flavor;
+	weir_urcu *hosts[WEIR_URCU_FLAVOURS], *host = NULL;
+	weir_error error;
+
+	cr_assert_eq(weir_urcu_attach(NULL, NULL, &host, &error), WEIR_INVALID_ARGUMENT);
+	cr_assert_str_eq(error.message, "urcu: the flavour is NULL");
+	cr_assert_eq(weir_urcu_attach(&urcu_memb_flavor, NULL, NULL, &error), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_urcu_attach(&urcu_memb_flavor, &options, &host, &error), WEIR_INVALID_ARGUMENT);
+	options = (struct weir_urcu_options){.struct_size = 3};
+	cr_assert_eq(weir_urcu_attach(&urcu_memb_flavor, &options, &host, &error), WEIR_INVALID_ARGUMENT);
+	partial.update_synchronize_rcu = NULL;
+	cr_assert_eq(weir_urcu_attach(&partial, NULL, &host, &error), WEIR_INVALID_ARGUMENT);
+	cr_assert_str_eq(error.message, "urcu: the flavour lacks synchronize_rcu, call_rcu or rcu_barrier");
+	cr_assert_null(host);
+	weir_urcu_synchronize(NULL);
+	for (int i = 0; i < WEIR_URCU_FLAVOURS; i++)
+		hosts[i] = attach(&urcu_memb_flavor, WEIR_URCU_CALL_RCU);
+	options = (struct weir_urcu_options){WEIR_URCU_OPTIONS_INIT, .flags = WEIR_URCU_CALL_RCU};
+	cr_assert_eq(weir_urcu_attach(&urcu_memb_flavor, &options, &host, &error), WEIR_RESOURCE_EXHAUSTED);
+	for (int i = 0; i < WEIR_URCU_FLAVOURS; i++)
+		detach(hosts[i]);
+	expect_nothing_left();
+}
+
+static enum weir_status attach_with(const weir_allocator *allocator, void *context)
+{
+	struct weir_urcu_options options = {WEIR_URCU_OPTIONS_INIT, .allocator = allocator};
+	weir_urcu *host = NULL;
+	enum weir_status status = weir_urcu_attach(&urcu_memb_flavor, &options, &host, NULL);
+
+	(void)context;
+	if (status == WEIR_OK)
+		cr_assert_eq(weir_urcu_detach(host, NULL), WEIR_OK);
+	return status;
+}
+
+Test(urcu, attaching_survives_every_allocation_failing)
+{
+	cr_assert_eq(fail_each_allocation(attach_with, NULL), 1);
+}
+
+/* -- fork -------------------------------------------------------------------------------------- */
+
+static int use_in_child(weir_urcu *host, weir_var *var)
+{
+	weir_tensor *tensor = NULL;
+	enum weir_status status;
+
+	if (weir_tensor_scalar_i64(3, &tensor) != WEIR_OK)
+		return __LINE__;
+	status = weir_var_assign(var, tensor, 0, NULL, NULL);
+	weir_tensor_release(tensor);
+	if (status != WEIR_OK)
+		return __LINE__;
+	if (weir_reclaim_flush(0) != WEIR_DEADLINE_EXCEEDED)
+		return __LINE__; /* the host is attached in the child too */
+	real->read_lock();
+	if (value_of(weir_urcu_peek(var)) != 3)
+		return __LINE__;
+	real->read_unlock();
+	real->read_quiescent_state();
+	weir_urcu_synchronize(host);
+	return weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK ? 0 : __LINE__;
+}
+
+Test(urcu, the_child_of_a_fork_has_the_flavour)
+{
+	weir_urcu *host = attach(&urcu_memb_flavor, 0);
+	weir_var *var = variable(1);
+	int status;
+	pid_t child;
+
+	real->register_thread();
+	assign(var, 2);
+	child = fork();
+	cr_assert_geq(child, 0);
+	if (child == 0) {
+		(void)alarm(300);
+		_exit(use_in_child(host, var) & 255);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child failed in line %d", WEXITSTATUS(status));
+	weir_urcu_synchronize(host);
+	flush_all();
+	detach(host);
+	real->unregister_thread();
+	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
+	expect_nothing_left();
+}
