@@ -104,6 +104,14 @@ static void vacate(struct weiri_record *record)
 	weiri_store_release(&record->owner, without_thread(weiri_load_relaxed(&record->owner)));
 }
 
+/* The caller has found the owner ended, perhaps in the middle of a call. */
+static void vacate_after(struct weiri_record *record)
+{
+	record->own->deliveries = (struct weiri_deliveries){.first = NULL};
+	record->own->tells_of_stalls = false;
+	vacate(record);
+}
+
 /*
  * Runs when the thread ends. If a later destructor uses Weir, it registers the thread again, and
  * pthreads calls this function again.
@@ -193,12 +201,8 @@ static bool is_owned(struct weiri_record *record)
 	 * word comes twice, so the CAS changes the word that was read before the fence. If the CAS
 	 * fails, another thread was first.
 	 */
-	if (weiri_cas_acquire(&record->owner, &owner, next_owner(owner, weiri_thread_ask()))) {
-		record->own->deliveries =
-			(struct weiri_deliveries){.first = NULL}; /* it may have ended in the middle of a call */
-		record->own->tells_of_stalls = false;
-		vacate(record);
-	}
+	if (weiri_cas_acquire(&record->owner, &owner, next_owner(owner, weiri_thread_ask())))
+		vacate_after(record);
 	return false;
 }
 
