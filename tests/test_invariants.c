@@ -678,11 +678,11 @@ static void renumber_the_oldest(void)
 	assign(var);
 }
 
-/* A table of two versions, of which `branch` has its own copy of row 0, and is not published. */
+/* A table of two versions, of which `draft` has its own copy of row 0, and is not published. */
 struct tree {
 	struct weiri_geometry *geometry;
 	struct weiri_root *root;
-	struct weiri_branch branch;
+	struct weiri_draft draft;
 };
 
 static struct tree tree(void)
@@ -693,8 +693,8 @@ static struct tree tree(void)
 
 	tree.root = weiri_root_create(tree.geometry, (const char *)initial);
 	tree.root->generation.published = true;
-	weiri_branch_init(&tree.branch, tree.geometry);
-	if (!weiri_branch_from(&tree.branch, tree.root) || weiri_branch_row(&tree.branch, 0) == NULL)
+	weiri_draft_init(&tree.draft, tree.geometry);
+	if (!weiri_draft_from(&tree.draft, tree.root) || weiri_draft_row(&tree.draft, 0) == NULL)
 		_exit(1);
 	return tree;
 }
@@ -703,16 +703,16 @@ static void write_to_a_published_root(void)
 {
 	struct tree it = tree();
 
-	it.branch.root->generation.published = true;
-	(void)weiri_branch_row(&it.branch, 0);
+	it.draft.root->generation.published = true;
+	(void)weiri_draft_row(&it.draft, 0);
 }
 
 static void replace_a_block_of_a_later_version(void)
 {
 	struct tree it = tree();
 
-	it.branch.root->parts[0].birth = 7;
-	(void)weiri_branch_row(&it.branch, 0);
+	it.draft.root->parts[0].birth = 7;
+	(void)weiri_draft_row(&it.draft, 0);
 }
 
 static void end_a_generation_twice(void)
@@ -729,19 +729,19 @@ static void keep_nothing(void *context, void *memory)
 	(void)memory;
 }
 
-/* Publishes the branch, damages something, and sweeps. */
+/* Publishes the draft, damages something, and sweeps. */
 static void sweep_after(void (*damage)(struct tree *it))
 {
 	struct tree it = tree();
 
-	it.branch.root->generation.published = true;
+	it.draft.root->generation.published = true;
 	damage(&it);
-	weiri_lineage_sweep(weiri_record_get(), &it.geometry->lineage, &it.branch.root->generation, keep_nothing, NULL);
+	weiri_lineage_sweep(weiri_record_get(), &it.geometry->lineage, &it.draft.root->generation, keep_nothing, NULL);
 }
 
 static void skip_a_number(struct tree *it)
 {
-	it->branch.root->generation.number = 3;
+	it->draft.root->generation.number = 3;
 }
 
 static void sweep_with_a_gap(void)
@@ -751,7 +751,7 @@ static void sweep_with_a_gap(void)
 
 static void make_a_part_too_young(struct tree *it)
 {
-	it->branch.root->generation.replaced->part[0].birth = 2;
+	it->draft.root->generation.replaced->part[0].birth = 2;
 }
 
 static void pin_what_is_too_young(void)
@@ -763,9 +763,9 @@ static void list_again(struct tree *it)
 {
 	struct weiri_lineage *lineage = &it->geometry->lineage;
 
-	weiri_lineage_sweep(weiri_record_get(), lineage, &it->branch.root->generation, keep_nothing, NULL);
-	(void)weiri_parts_grow(&it->branch.root->generation.replaced, weir_default_allocator());
-	weiri_lineage_end(lineage, &it->branch.root->generation, keep_nothing, NULL);
+	weiri_lineage_sweep(weiri_record_get(), lineage, &it->draft.root->generation, keep_nothing, NULL);
+	(void)weiri_replaced_grow(&it->draft.root->generation.replaced, weir_default_allocator());
+	weiri_lineage_end(lineage, &it->draft.root->generation, keep_nothing, NULL);
 }
 
 static void end_with_a_part_on_two_lists(void)

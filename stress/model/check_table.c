@@ -206,7 +206,7 @@ static void replace_part(struct weiri_generation *generation, uint64_t birth)
 {
 	lines.parts[lines.count].birth = birth;
 	lines.parts[lines.count].death = generation->number;
-	weir_model_assert(weiri_parts_reserve(&generation->replaced, weir_default_allocator()));
+	weir_model_assert(weiri_replaced_reserve(&generation->replaced, weir_default_allocator()));
 	weiri_generation_lacks(generation, (struct weiri_part){&lines.parts[lines.count++], birth}, 1);
 }
 

@@ -32,39 +32,39 @@ static enum weiri_block_kind kind_of(const void *tagged)
 	return (enum weiri_block_kind)((uintptr_t)tagged % 2);
 }
 
-/* Of type weiri_part_dead_fn: keeps the block for the thread of the branch. */
-static void keep(void *branch, void *tagged)
+/* Of type weiri_part_dead_fn: keeps the block for the thread of the draft. */
+static void keep(void *draft, void *tagged)
 {
 	enum weiri_block_kind kind = kind_of(tagged);
 
-	weiri_blocks_push(&((struct weiri_branch *)branch)->blocks[kind], (char *)tagged - kind);
+	weiri_blocks_push(&((struct weiri_draft *)draft)->blocks[kind], (char *)tagged - kind);
 }
 
-static void release_some(struct weiri_branch *branch, const struct weiri_geometry *geometry, enum weiri_block_kind kind,
+static void release_some(struct weiri_draft *draft, const struct weiri_geometry *geometry, enum weiri_block_kind kind,
                          size_t count)
 {
 	for (; count > 0; count--)
-		block_release(geometry, kind, weiri_blocks_pop(&branch->blocks[kind]));
+		block_release(geometry, kind, weiri_blocks_pop(&draft->blocks[kind]));
 }
 
-static void blocks_take(struct weiri_branch *branch, struct weiri_geometry *geometry, enum weiri_block_kind kind)
+static void blocks_take(struct weiri_draft *draft, struct weiri_geometry *geometry, enum weiri_block_kind kind)
 {
-	weiri_blocks_take(&branch->blocks[kind], &geometry->free_blocks[kind], geometry->block_bytes[kind]);
+	weiri_blocks_take(&draft->blocks[kind], &geometry->free_blocks[kind], geometry->block_bytes[kind]);
 }
 
-void weiri_branch_init(struct weiri_branch *branch, struct weiri_geometry *geometry)
+void weiri_draft_init(struct weiri_draft *draft, struct weiri_geometry *geometry)
 {
-	branch->root = NULL;
+	draft->root = NULL;
 	for (int kind = 0; kind < WEIRI_BLOCK_KINDS; kind++)
-		blocks_take(branch, geometry, (enum weiri_block_kind)kind);
+		blocks_take(draft, geometry, (enum weiri_block_kind)kind);
 }
 
-void weiri_branch_fini(struct weiri_branch *branch, struct weiri_geometry *geometry)
+void weiri_draft_fini(struct weiri_draft *draft, struct weiri_geometry *geometry)
 {
 	for (int kind = 0; kind < WEIRI_BLOCK_KINDS; kind++) {
-		struct weiri_blocks *mine = &branch->blocks[kind];
+		struct weiri_blocks *mine = &draft->blocks[kind];
 
-		release_some(branch, geometry, (enum weiri_block_kind)kind,
+		release_some(draft, geometry, (enum weiri_block_kind)kind,
 		             weiri_blocks_count_kept(mine, geometry->block_bytes[kind]));
 		weiri_blocks_put(mine, &geometry->free_blocks[kind]);
 	}
@@ -117,22 +117,22 @@ struct weiri_geometry *weiri_geometry_create(const struct weiri_rows *rows, cons
  * Keeps all blocks below a part that were born at `since` or later, and the block itself. `height`
  * is the number of levels below it: 0 for a page.
  */
-static void keep_tree(struct weiri_branch *branch, const struct weiri_part *part, unsigned height, uint64_t since)
+static void keep_tree(struct weiri_draft *draft, const struct weiri_part *part, unsigned height, uint64_t since)
 {
 	/* A node is no older than what is below it (T2). A part may be empty in the last node. */
 	if (part->memory == NULL || part->birth < since)
 		return;
 	if (height > 0) {
 		for (size_t i = 0; i < WEIRI_NODE_PARTS; i++)
-			keep_tree(branch, &((struct weiri_node *)part->memory)->parts[i], height - 1, since);
+			keep_tree(draft, &((struct weiri_node *)part->memory)->parts[i], height - 1, since);
 	}
-	keep(branch, tagged(part->memory, height > 0 ? WEIRI_BLOCK_NODE : WEIRI_BLOCK_PAGE));
+	keep(draft, tagged(part->memory, height > 0 ? WEIRI_BLOCK_NODE : WEIRI_BLOCK_PAGE));
 }
 
-static void keep_root(struct weiri_branch *branch, const struct weiri_root *root, uint64_t since)
+static void keep_root(struct weiri_draft *draft, const struct weiri_root *root, uint64_t since)
 {
 	for (size_t i = 0; i < root->geometry->root_parts; i++)
-		keep_tree(branch, &root->parts[i], root->geometry->levels, since);
+		keep_tree(draft, &root->parts[i], root->geometry->levels, since);
 }
 
 /* -- ending ------------------------------------------------------------------------------------ */
@@ -141,9 +141,9 @@ static void end_geometry(struct weiri_geometry *geometry)
 {
 	weir_allocator allocator = geometry->allocator;
 	struct weiri_root *newest = geometry->newest;
-	struct weiri_branch rest;
+	struct weiri_draft rest;
 
-	weiri_branch_init(&rest, geometry);
+	weiri_draft_init(&rest, geometry);
 	if (newest != NULL)
 		keep_root(&rest, newest, 1);
 	weiri_lineage_end(&geometry->lineage, newest != NULL ? &newest->generation : NULL, keep, &rest);
@@ -178,12 +178,12 @@ static void root_reclaim(struct weiri_retired *object)
 static void root_discard(struct weiri_root *root)
 {
 	struct weiri_geometry *geometry = root->geometry;
-	struct weiri_branch rest = {.root = NULL};
+	struct weiri_draft rest = {.root = NULL};
 
 	keep_root(&rest, root, root->generation.number);
-	weiri_parts_release(root->generation.replaced, &geometry->allocator);
+	weiri_replaced_release(root->generation.replaced, &geometry->allocator);
 	root_free(root);
-	weiri_branch_fini(&rest, geometry);
+	weiri_draft_fini(&rest, geometry);
 }
 
 void weiri_root_end(struct weiri_root *root)
@@ -309,42 +309,42 @@ struct weiri_root *weiri_root_create(struct weiri_geometry *geometry, const char
 
 /* -- branching --------------------------------------------------------------------------------- */
 
-bool weiri_branch_from(struct weiri_branch *branch, const struct weiri_root *from)
+bool weiri_draft_from(struct weiri_draft *draft, const struct weiri_root *from)
 {
 	struct weiri_geometry *geometry = from->geometry;
 
 	/* Its fields are const for readers; the next generation keeps a pointer to it. */
-	branch->root = root_create(geometry, (struct weiri_generation *)(uintptr_t)&from->generation);
-	if (branch->root == NULL)
+	draft->root = root_create(geometry, (struct weiri_generation *)(uintptr_t)&from->generation);
+	if (draft->root == NULL)
 		return false;
-	memcpy(branch->root->parts, from->parts, geometry->root_parts * sizeof(from->parts[0]));
+	memcpy(draft->root->parts, from->parts, geometry->root_parts * sizeof(from->parts[0]));
 	return true;
 }
 
-static void *block_get(struct weiri_branch *branch, struct weiri_geometry *geometry, enum weiri_block_kind kind)
+static void *block_get(struct weiri_draft *draft, struct weiri_geometry *geometry, enum weiri_block_kind kind)
 {
-	struct weiri_blocks *mine = &branch->blocks[kind];
+	struct weiri_blocks *mine = &draft->blocks[kind];
 	void *block;
 
 	/* Other threads, or an attempt that failed, may have put blocks back. */
 	if (mine->count == 0)
-		blocks_take(branch, geometry, kind);
+		blocks_take(draft, geometry, kind);
 	block = weiri_blocks_pop(mine);
 	return block != NULL ? block : block_allocate(geometry, kind);
 }
 
 /* Makes a copy of the block of a part, and lists the old block. Returns false without memory. */
-static bool own(struct weiri_branch *branch, struct weiri_part *part, enum weiri_block_kind kind)
+static bool own(struct weiri_draft *draft, struct weiri_part *part, enum weiri_block_kind kind)
 {
-	struct weiri_root *root = branch->root;
+	struct weiri_root *root = draft->root;
 	struct weiri_geometry *geometry = root->geometry;
 	size_t bytes = geometry->block_bytes[kind];
 	void *copy;
 
 	WEIR_ASSERT1(T2, part->birth < root->generation.number);
-	if (part->birth != 0 && !weiri_parts_reserve(&root->generation.replaced, &geometry->allocator))
+	if (part->birth != 0 && !weiri_replaced_reserve(&root->generation.replaced, &geometry->allocator))
 		return false;
-	copy = block_get(branch, geometry, kind);
+	copy = block_get(draft, geometry, kind);
 	if (copy == NULL)
 		return false;
 	memcpy(copy, part->memory, bytes);
@@ -355,9 +355,9 @@ static bool own(struct weiri_branch *branch, struct weiri_part *part, enum weiri
 	return true;
 }
 
-char *weiri_branch_row(struct weiri_branch *branch, size_t index)
+char *weiri_draft_row(struct weiri_draft *draft, size_t index)
 {
-	struct weiri_root *root = branch->root;
+	struct weiri_root *root = draft->root;
 	const struct weiri_geometry *geometry = root->geometry;
 	uint64_t page = index / geometry->page_rows, number = root->generation.number;
 	unsigned shift = geometry->levels * WEIRI_NODE_BITS;
@@ -365,24 +365,24 @@ char *weiri_branch_row(struct weiri_branch *branch, size_t index)
 
 	WEIR_ASSERT1(T3, !root->generation.published);
 	while (shift > 0) {
-		if (part->birth != number && !own(branch, part, WEIRI_BLOCK_NODE))
+		if (part->birth != number && !own(draft, part, WEIRI_BLOCK_NODE))
 			return NULL;
 		shift -= WEIRI_NODE_BITS;
 		part = &((struct weiri_node *)part->memory)->parts[(page >> shift) % WEIRI_NODE_PARTS];
 	}
-	if (part->birth != number && !own(branch, part, WEIRI_BLOCK_PAGE))
+	if (part->birth != number && !own(draft, part, WEIRI_BLOCK_PAGE))
 		return NULL;
 	return (char *)part->memory + index % geometry->page_rows * geometry->rows.bytes;
 }
 
-void weiri_branch_published(struct weiri_branch *branch, struct weiri_root *published)
+void weiri_draft_published(struct weiri_draft *draft, struct weiri_root *published)
 {
 	struct weiri_lineage *lineage = &published->geometry->lineage;
 	struct weiri_record *record = weiri_record_get();
 
 	published->generation.published = true;
 	if (record != NULL && weiri_lineage_is_due(lineage, &published->generation))
-		weiri_lineage_sweep(record, lineage, &published->generation, keep, branch);
+		weiri_lineage_sweep(record, lineage, &published->generation, keep, draft);
 }
 
 /* -- reading ----------------------------------------------------------------------------------- */

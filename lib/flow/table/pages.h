@@ -112,24 +112,24 @@ struct weiri_root *weiri_root_create(struct weiri_geometry *geometry, const char
 void weiri_root_end(struct weiri_root *root);
 
 /* A root under construction. */
-struct weiri_branch {
+struct weiri_draft {
 	struct weiri_root *root;
 	struct weiri_blocks blocks[WEIRI_BLOCK_KINDS]; /* free ones, of this thread */
 };
 
-/* Takes what free blocks there are. Must be ended by weiri_branch_fini(). */
-void weiri_branch_init(struct weiri_branch *branch, struct weiri_geometry *geometry);
+/* Takes what free blocks there are. Must be ended by weiri_draft_fini(). */
+void weiri_draft_init(struct weiri_draft *draft, struct weiri_geometry *geometry);
 /*
  * Begins a root that shares everything with `from`. The caller changes it and then publishes it.
  * Returns false if there is no memory.
  */
-bool weiri_branch_from(struct weiri_branch *branch, const struct weiri_root *from);
+bool weiri_draft_from(struct weiri_draft *draft, const struct weiri_root *from);
 /* Returns a row of the root for writing; NULL if there is no memory. */
-char *weiri_branch_row(struct weiri_branch *branch, size_t index);
-/* `published` was made by a branch and is held by the caller. Sweeps if that is due. */
-void weiri_branch_published(struct weiri_branch *branch, struct weiri_root *published);
+char *weiri_draft_row(struct weiri_draft *draft, size_t index);
+/* `published` was made by a draft and is held by the caller. Sweeps if that is due. */
+void weiri_draft_published(struct weiri_draft *draft, struct weiri_root *published);
 /* Puts free blocks back. */
-void weiri_branch_fini(struct weiri_branch *branch, struct weiri_geometry *geometry);
+void weiri_draft_fini(struct weiri_draft *draft, struct weiri_geometry *geometry);
 
 /* Returns the pointer that leads to a page: in the root, or in a node of the lowest level. */
 static inline const struct weiri_part *weiri_root_part(const struct weiri_root *root, uint64_t page)

@@ -332,16 +332,16 @@ enum weir_status weir_table_gather(weir_table *table, const weir_tensor *indices
 /* One call of weir_table_scatter(), with all its attempts. */
 struct writing {
 	const struct weiri_scatter *scatter;
-	struct weiri_branch branch;
+	struct weiri_draft draft;
 };
 
-/* Changes the rows of the branch. Returns false if there is no memory. */
-static bool change_rows(struct weiri_branch *branch, const struct weiri_rows *rows, const struct weiri_scatter *scatter)
+/* Changes the rows of the draft. Returns false if there is no memory. */
+static bool change_rows(struct weiri_draft *draft, const struct weiri_rows *rows, const struct weiri_scatter *scatter)
 {
 	const char *update = scatter->from;
 
 	for (int64_t i = 0; i < scatter->indices->elements; i++, update += scatter->step) {
-		char *row = weiri_branch_row(branch, (size_t)weiri_index_at(scatter->indices, i));
+		char *row = weiri_draft_row(draft, (size_t)weiri_index_at(scatter->indices, i));
 
 		if (row == NULL)
 			return false;
@@ -358,11 +358,11 @@ static enum weir_status scatter(void *context, const weir_read *current, weir_te
 	struct writing *writing = context;
 
 	*next = NULL;
-	if (weiri_branch_from(&writing->branch, from)) {
-		if (change_rows(&writing->branch, rows, writing->scatter))
-			*next = tensor_over(writing->branch.root);
+	if (weiri_draft_from(&writing->draft, from)) {
+		if (change_rows(&writing->draft, rows, writing->scatter))
+			*next = tensor_over(writing->draft.root);
 		else
-			weiri_root_end(writing->branch.root);
+			weiri_root_end(writing->draft.root);
 	}
 	if (*next == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "table \"%s\": no memory for the pages that change",
@@ -377,11 +377,11 @@ static enum weir_status publish(weir_table *table, const struct weiri_scatter *w
 	struct writing writing = {.scatter = work};
 	enum weir_status status;
 
-	weiri_branch_init(&writing.branch, table->geometry);
+	weiri_draft_init(&writing.draft, table->geometry);
 	status = weir_var_update(table->var, scatter, &writing, deadline_ns, handle, error);
 	if (status == WEIR_OK)
-		weiri_branch_published(&writing.branch, handle->tensor->data);
-	weiri_branch_fini(&writing.branch, table->geometry);
+		weiri_draft_published(&writing.draft, handle->tensor->data);
+	weiri_draft_fini(&writing.draft, table->geometry);
 	return status;
 }
 

@@ -22,13 +22,13 @@ struct weiri_ledger {
 };
 
 /* Pinned to a generation that has left the ledger. */
-static struct weiri_parts closed;
+static struct weiri_replaced closed;
 
 /* -- lists of parts ---------------------------------------------------------------------------- */
 
-bool weiri_parts_grow(struct weiri_parts **list, const weir_allocator *allocator)
+bool weiri_replaced_grow(struct weiri_replaced **list, const weir_allocator *allocator)
 {
-	struct weiri_parts *more = weiri_allocate(allocator, sizeof(*more), alignof(struct weiri_parts));
+	struct weiri_replaced *more = weiri_allocate(allocator, sizeof(*more), alignof(struct weiri_replaced));
 
 	if (more == NULL)
 		return false;
@@ -38,27 +38,27 @@ bool weiri_parts_grow(struct weiri_parts **list, const weir_allocator *allocator
 	return true;
 }
 
-void weiri_parts_release(struct weiri_parts *list, const weir_allocator *allocator)
+void weiri_replaced_release(struct weiri_replaced *list, const weir_allocator *allocator)
 {
 	while (list != NULL) {
-		struct weiri_parts *next = list->next;
+		struct weiri_replaced *next = list->next;
 
-		weiri_release(allocator, list, sizeof(*list), alignof(struct weiri_parts));
+		weiri_release(allocator, list, sizeof(*list), alignof(struct weiri_replaced));
 		list = next;
 	}
 }
 
 /* Moves parts from one segment into another until that is full or this is empty. */
-static void pour(struct weiri_parts *from, struct weiri_parts *to)
+static void pour(struct weiri_replaced *from, struct weiri_replaced *to)
 {
 	while (from->count > 0 && to->count < WEIRI_PARTS)
 		to->part[to->count++] = from->part[--from->count];
 }
 
 /* Pushes the first segment of a list, which has no parts, onto *empty. Returns the rest. */
-static struct weiri_parts *drop_first(struct weiri_parts *list, struct weiri_parts **empty)
+static struct weiri_replaced *drop_first(struct weiri_replaced *list, struct weiri_replaced **empty)
 {
-	struct weiri_parts *rest = list->next;
+	struct weiri_replaced *rest = list->next;
 
 	list->next = *empty;
 	*empty = list;
@@ -69,9 +69,10 @@ static struct weiri_parts *drop_first(struct weiri_parts *list, struct weiri_par
  * Joins two lists so that only the first segment has room. Pushes a segment that becomes empty onto
  * *empty. Walks through `list` only.
  */
-static struct weiri_parts *join(struct weiri_parts *list, struct weiri_parts *other, struct weiri_parts **empty)
+static struct weiri_replaced *join(struct weiri_replaced *list, struct weiri_replaced *other,
+                                   struct weiri_replaced **empty)
 {
-	struct weiri_parts *first, *rest, *last;
+	struct weiri_replaced *first, *rest, *last;
 
 	if (list == NULL || other == NULL)
 		return list != NULL ? list : other;
@@ -184,7 +185,7 @@ struct sweep {
 	struct weiri_lineage *lineage;
 	weiri_part_dead_fn *dead;
 	void *context;
-	struct weiri_parts *empty; /* segments to free */
+	struct weiri_replaced *empty; /* segments to free */
 };
 
 static struct weiri_ledger *read_ledger(struct sweep *sweep)
@@ -212,7 +213,7 @@ static struct weiri_generation *holder_below(const struct weiri_ledger *ledger, 
 }
 
 /* Removes the dead parts from one segment: those that were born after `holder`. */
-static void sift(struct sweep *sweep, struct weiri_parts *segment, uint64_t holder)
+static void sift(struct sweep *sweep, struct weiri_replaced *segment, uint64_t holder)
 {
 	size_t kept = 0;
 
@@ -228,9 +229,9 @@ static void sift(struct sweep *sweep, struct weiri_parts *segment, uint64_t hold
 }
 
 /* Removes the dead parts from a list. Returns what is left of it. */
-static struct weiri_parts *sift_all(struct sweep *sweep, struct weiri_parts *list, uint64_t holder)
+static struct weiri_replaced *sift_all(struct sweep *sweep, struct weiri_replaced *list, uint64_t holder)
 {
-	struct weiri_parts *kept = NULL, *next;
+	struct weiri_replaced *kept = NULL, *next;
 
 	for (; list != NULL; list = next) {
 		next = list->next;
@@ -245,10 +246,10 @@ static struct weiri_parts *sift_all(struct sweep *sweep, struct weiri_parts *lis
 }
 
 /* Pins a list to a generation. Returns what could not be pinned, if that was closed; else NULL. */
-static struct weiri_parts *pin(struct sweep *sweep, struct weiri_generation *holder, struct weiri_parts *list)
+static struct weiri_replaced *pin(struct sweep *sweep, struct weiri_generation *holder, struct weiri_replaced *list)
 {
 	/* [P4 acquire] If it is closed, read_ledger() finds a ledger without the holder. */
-	struct weiri_parts *there = weiri_load_acquire(&holder->pinned);
+	struct weiri_replaced *there = weiri_load_acquire(&holder->pinned);
 
 	while (there != &closed) {
 		if (there == NULL) {
@@ -265,17 +266,17 @@ static struct weiri_parts *pin(struct sweep *sweep, struct weiri_generation *hol
 }
 
 /* Takes what is pinned to a generation that has left the ledger. */
-static struct weiri_parts *close(struct weiri_generation *removed)
+static struct weiri_replaced *close(struct weiri_generation *removed)
 {
 	/* [P3 acquire, P4 release] pair with pin(). */
-	struct weiri_parts *list = weiri_exchange_acq_rel(&removed->pinned, &closed);
+	struct weiri_replaced *list = weiri_exchange_acq_rel(&removed->pinned, &closed);
 
 	WEIR_ASSERT1(L4, list != &closed);
 	return list;
 }
 
 /* Asserts that the parts of a list may be pinned to this generation. */
-static WEIRI_UNSEEN void assert_born(const struct weiri_parts *list, uint64_t holder)
+static WEIRI_UNSEEN void assert_born(const struct weiri_replaced *list, uint64_t holder)
 {
 	for (; list != NULL; list = list->next) {
 		for (size_t i = 0; i < list->count; i++)
@@ -284,7 +285,7 @@ static WEIRI_UNSEEN void assert_born(const struct weiri_parts *list, uint64_t ho
 }
 
 /* Places a list of parts that died at `death` and were born no later than `latest`. */
-static void place(struct sweep *sweep, struct weiri_parts *list, uint64_t death, uint64_t latest)
+static void place(struct sweep *sweep, struct weiri_replaced *list, uint64_t death, uint64_t latest)
 {
 	while (list != NULL) {
 		struct weiri_generation *holder = holder_below(read_ledger(sweep), death);
@@ -362,7 +363,7 @@ static size_t leave_out_ended(struct weiri_ledger *next, size_t count)
 /* Places the list of a generation that `next` was the first to enter. */
 static void place_entered(struct sweep *sweep, struct weiri_generation *generation, uint64_t last)
 {
-	struct weiri_parts *list;
+	struct weiri_replaced *list;
 
 	/* The sweep that entered an earlier one may still have its list. */
 	if (generation->number <= last)
@@ -434,19 +435,19 @@ void weiri_lineage_sweep(struct weiri_record *record, struct weiri_lineage *line
 	weiri_scope_leave(&scope);
 	if (!replaced)
 		ledger_free(next);
-	weiri_parts_release(sweep.empty, &lineage->allocator);
+	weiri_replaced_release(sweep.empty, &lineage->allocator);
 }
 
 /* -- the end ----------------------------------------------------------------------------------- */
 
-static void end_parts(struct weiri_parts *list, const weir_allocator *allocator, weiri_part_dead_fn *dead,
+static void end_parts(struct weiri_replaced *list, const weir_allocator *allocator, weiri_part_dead_fn *dead,
                       void *context)
 {
-	for (struct weiri_parts *segment = list; segment != NULL; segment = segment->next) {
+	for (struct weiri_replaced *segment = list; segment != NULL; segment = segment->next) {
 		for (size_t i = 0; i < segment->count; i++)
 			dead(context, segment->part[i].memory);
 	}
-	weiri_parts_release(list, allocator);
+	weiri_replaced_release(list, allocator);
 }
 
 void weiri_lineage_end(struct weiri_lineage *lineage, struct weiri_generation *newest, weiri_part_dead_fn *dead,

@@ -89,8 +89,8 @@ enum { WEIRI_PARTS = 126 };
 #endif
 
 /* A list of replaced parts. Only the first segment may have room. */
-struct weiri_parts {
-	struct weiri_parts *next;
+struct weiri_replaced {
+	struct weiri_replaced *next;
 	size_t count;
 	struct weiri_part part[WEIRI_PARTS];
 };
@@ -99,14 +99,14 @@ struct weiri_parts {
 struct weiri_generation {
 	struct weiri_retired retired;
 	/* Constant once published. */
-	uint64_t number;                /* from 1 */
-	struct weiri_generation *older; /* NULL: the first */
-	struct weiri_parts *replaced;   /* parts of `older` that this one lacks */
-	uint64_t garbage;               /* bytes of all parts that were replaced up to here */
-	bool published;                 /* set while the publisher holds the version */
+	uint64_t number;                 /* from 1 */
+	struct weiri_generation *older;  /* NULL: the first */
+	struct weiri_replaced *replaced; /* parts of `older` that this one lacks */
+	uint64_t garbage;                /* bytes of all parts that were replaced up to here */
+	bool published;                  /* set while the publisher holds the version */
 
 	_Atomic(bool) ended;
-	_Atomic(struct weiri_parts *) pinned; /* L3; a mark when this generation left the ledger */
+	_Atomic(struct weiri_replaced *) pinned; /* L3; a mark when this generation left the ledger */
 };
 
 struct weiri_ledger;
@@ -137,24 +137,25 @@ WEIRI_SHARED void weiri_generation_init(struct weiri_generation *generation, str
                                         struct weiri_generation *older, size_t bytes,
                                         void (*reclaim)(struct weiri_retired *object));
 /*
- * Notes that the generation, which is not published, lacks a part of `older`. weiri_parts_reserve()
+ * Notes that the generation, which is not published, lacks a part of `older`. weiri_replaced_reserve()
  * must have succeeded since the last note.
  */
 static inline void weiri_generation_lacks(struct weiri_generation *generation, struct weiri_part part, size_t bytes)
 {
-	struct weiri_parts *list = generation->replaced;
+	struct weiri_replaced *list = generation->replaced;
 
 	list->part[list->count++] = part;
 	generation->garbage += bytes;
 }
 
 /* Makes room for one note. Returns false if there is no memory. */
-WEIRI_SHARED bool weiri_parts_grow(struct weiri_parts **list, const weir_allocator *allocator);
-WEIRI_MUST_CHECK static inline bool weiri_parts_reserve(struct weiri_parts **list, const weir_allocator *allocator)
+WEIRI_SHARED bool weiri_replaced_grow(struct weiri_replaced **list, const weir_allocator *allocator);
+WEIRI_MUST_CHECK static inline bool weiri_replaced_reserve(struct weiri_replaced **list,
+                                                           const weir_allocator *allocator)
 {
-	return WEIRI_LIKELY(*list != NULL && (*list)->count < WEIRI_PARTS) || weiri_parts_grow(list, allocator);
+	return WEIRI_LIKELY(*list != NULL && (*list)->count < WEIRI_PARTS) || weiri_replaced_grow(list, allocator);
 }
-WEIRI_SHARED void weiri_parts_release(struct weiri_parts *list, const weir_allocator *allocator);
+WEIRI_SHARED void weiri_replaced_release(struct weiri_replaced *list, const weir_allocator *allocator);
 
 /*
  * The version of the generation has no reference any more. If it was published, the generation may
