@@ -48,7 +48,7 @@ typedef _Atomic(struct weiri_block *) weiri_block_stack;
  * The blocks on all stacks take at most this share of the budget (weir/reclaim.h): 1 / share. 0:
  * none, so that a sanitizer sees each block end. Tests change it.
  */
-WEIRI_SHARED extern uint64_t weiri_blocks_share;
+extern uint64_t weiri_blocks_share;
 
 /* Takes all blocks of a stack. `mine` had none. `bytes` is the size of a block. */
 WEIRI_SHARED void weiri_blocks_take(struct weiri_blocks *mine, weiri_block_stack *stack, size_t bytes);

@@ -125,7 +125,7 @@ struct weiri_lineage {
 typedef void weiri_part_dead_fn(void *context, void *memory);
 
 /* How many bytes are replaced between two sweeps, at least. The model checker and tests change it. */
-WEIRI_SHARED extern uint64_t weiri_lineage_sweep_bytes;
+extern uint64_t weiri_lineage_sweep_bytes;
 
 /* Begins a lineage with one reference. Returns false if there is no memory. */
 WEIRI_SHARED WEIRI_MUST_CHECK bool weiri_lineage_init(struct weiri_lineage *lineage, const weir_allocator *allocator);
