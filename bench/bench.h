@@ -269,6 +269,19 @@ void *bench_value_allocate(size_t bytes); /* aligned to 64; not NULL */
 void bench_value_free(void *value, size_t bytes);
 uint64_t bench_value_bytes(void); /* allocated and not yet freed */
 
+/*
+ * A bounded queue of values other than 0 for an event loop of one thread. Enqueue returns 1, or 0
+ * when the queue is full. poll_and_take sleeps in one poll of the loop, and then takes at most `most`
+ * values (up to 256); it returns how many there were, 0 after a poll for nothing.
+ */
+struct loop_contender {
+	struct bench_about about;
+	void *(*create)(size_t capacity);
+	void (*destroy)(void *self);
+	int (*enqueue)(void *self, uint64_t value);
+	size_t (*poll_and_take)(void *self, uint64_t *values, size_t most);
+};
+
 /* A thread that sleeps and is woken. Each wake ends one wait, now or later. */
 struct wake_contender {
 	struct bench_about about;
@@ -297,6 +310,7 @@ extern const struct counter_contender *const bench_counters[];
 extern const struct scatter_contender *const bench_scatters[];
 extern const struct memory_contender *const bench_memories[];
 extern const struct wake_contender *const bench_wakes[];
+extern const struct loop_contender *const bench_loops[];
 extern const char *const bench_absent[]; /* rivals that are not installed, with their packages */
 
 #ifdef __cplusplus

@@ -254,6 +254,16 @@ const struct wake_contender *const bench_wakes[] = {
 	&weir_wake_contender, &futex_wake_contender, &eventfd_wake_contender, &condition_wake_contender, NULL,
 };
 
+const struct loop_contender *const bench_loops[] = {
+	&weir_loop_contender,
+#ifdef WEIR_BENCH_GLIB
+	&weir_glib_loop_contender,
+	&glib_loop_contender,
+#endif
+	&mutex_loop_contender,
+	NULL,
+};
+
 const char *const bench_absent[] = {
 #ifndef WEIR_BENCH_ATOMIC_QUEUE
 	"atomic_queue (libatomic-queue-dev)",

@@ -10,6 +10,7 @@
 	X(ring) \
 	X(priority) \
 	X(queue) \
+	X(readiness) \
 	X(shuffle) \
 	X(variable) \
 	X(snapshot) \

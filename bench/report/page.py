@@ -41,6 +41,7 @@ TITLES = {
     "ring": "Queues that never wait",
     "priority": "Priority queues",
     "queue": "Queues whose threads sleep",
+    "readiness": "Event loops that take items from threads",
     "shuffle": "Queues in random order",
     "variable": "Reading a shared value",
     "snapshot": "Several variables at one instant",
