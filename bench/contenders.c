@@ -257,11 +257,9 @@ const struct wake_contender *const bench_wakes[] = {
 const struct loop_contender *const bench_loops[] = {
 	&weir_loop_contender,
 #ifdef WEIR_BENCH_GLIB
-	&weir_glib_loop_contender,
-	&glib_loop_contender,
+	&weir_glib_loop_contender, &glib_loop_contender,
 #endif
-	&mutex_loop_contender,
-	NULL,
+	&mutex_loop_contender,     NULL,
 };
 
 const char *const bench_absent[] = {

@@ -116,10 +116,9 @@ static void plan(struct bench_plan *plan, const struct bench_options *options)
 }
 
 static const char *const explain[][2] = {
-	{"event loop",
-     "producers enqueue as fast as they can, and yield while the queue (1,024 values) is full. One "
-     "thread sleeps in a poll until its descriptor is readable, takes up to 256 values, and polls "
-     "again. Beside the rate stand the polls per item, those that found nothing included."},
+	{"event loop", "producers enqueue as fast as they can, and yield while the queue (1,024 values) is full. One "
+                   "thread sleeps in a poll until its descriptor is readable, takes up to 256 values, and polls "
+                   "again. Beside the rate stand the polls per item, those that found nothing included."},
 	{NULL, NULL},
 };
 

@@ -337,7 +337,8 @@ WEIR_API enum weir_status weir_queue_close(weir_queue *queue, enum weir_close_mo
  * The queue owns the descriptors, one for each direction. It makes one at the first request, and
  * weir_queue_destroy() and exec close it. Do not read, write or close it. From the first request
  * on, every call that moves items pays a fence and some loads, and a system call if the answer
- * changes; before that, nothing. In the child of a fork the descriptor no longer changes: request
+ * changes; before that, nothing. A call that takes the last item yields the processor up to three
+ * times before it makes the descriptor unreadable, unless yielding was slow recently. In the child of a fork the descriptor no longer changes: request
  * one of the child's own there.
  *
  * Errors: WEIR_INVALID_ARGUMENT (NULL). WEIR_RESOURCE_EXHAUSTED (memory or file descriptors).

@@ -8,6 +8,29 @@
 #include "queue/operation.h"
 #include "sync/cancel.h"
 
+#if defined(WEIRI_UNDER_MODEL) /* stress/model: each look multiplies the executions, and shows nothing new */
+enum { YIELDS = 0 };
+#else
+enum { YIELDS = 3 };
+#endif
+enum { SKIPPED = 256 };
+/*
+ * A yield that took longer gave the processor to a thread that does not use this queue, or to one
+ * that is slow to come to it.
+ */
+static const uint64_t long_yield_ns = 200000;
+
+/* Returns false if the yield took long. */
+static bool yield_once(struct weiri_own *own)
+{
+	uint64_t before = weir_now_ns();
+
+	(void)sched_yield();
+	if (WEIRI_UNLIKELY(weir_now_ns() - before > long_yield_ns))
+		own->skip = SKIPPED;
+	return own->skip == 0;
+}
+
 /*
  * After items went in: lets operations that wait for items go on, and brings descriptors up to date.
  * `flags` (not 0) are those of the consumers.
@@ -20,13 +43,25 @@ static WEIRI_NOINLINE void tell_of_items(struct weiri_record *record, weir_queue
 		weiri_queue_settle_after_put(record, queue);
 }
 
-/* The same after items came out: for operations that wait for room. `flags` are those of the producers. */
+/*
+ * The same after items came out: for operations that wait for room. `flags` are those of the
+ * producers. If the readable descriptor must become unreadable, the thread first yields, as a call
+ * does that is about to wait: its program is about to sleep in a poll, and then each item would cost
+ * both sides system calls. Often a producer has enqueued more when the yield returns.
+ */
 static WEIRI_NOINLINE void tell_of_room(struct weiri_record *record, weir_queue *queue, uint64_t flags)
 {
-	if ((flags & WEIRI_WAITERS_POSTED) != 0)
+	struct weiri_own *own = record->own;
+
+	if ((flags & WEIRI_WAITERS_POSTED) != 0) {
 		weiri_queue_pump(record, queue);
-	else
-		weiri_queue_settle_after_take(record, queue);
+		return;
+	}
+	for (int i = 0; i < YIELDS && own->skip == 0 && weiri_queue_shows_too_much(record, queue); i++)
+		(void)yield_once(own);
+	if (own->skip != 0)
+		own->skip--;
+	weiri_queue_settle_after_take(record, queue);
 }
 
 static WEIRI_ALWAYS_INLINE void items_went_in(struct weiri_record *record, weir_queue *queue)
@@ -318,29 +353,6 @@ static enum weir_status check(const weir_queue *queue, enum weir_queue_op_kind k
 static enum weir_status try_one(weir_queue *queue, enum weir_queue_op_kind kind, void **item)
 {
 	return kind == WEIR_QUEUE_OP_ENQUEUE ? weir_queue_try_enqueue(queue, *item) : weir_queue_try_dequeue(queue, item);
-}
-
-#if defined(WEIRI_UNDER_MODEL) /* stress/model: each look multiplies the executions, and shows nothing new */
-enum { YIELDS = 0 };
-#else
-enum { YIELDS = 3 };
-#endif
-enum { SKIPPED = 256 };
-/*
- * A yield that took longer gave the processor to a thread that does not use this queue, or to one
- * that is slow to come to it.
- */
-static const uint64_t long_yield_ns = 200000;
-
-/* Returns false if the yield took long. */
-static bool yield_once(struct weiri_own *own)
-{
-	uint64_t before = weir_now_ns();
-
-	(void)sched_yield();
-	if (WEIRI_UNLIKELY(weir_now_ns() - before > long_yield_ns))
-		own->skip = SKIPPED;
-	return own->skip == 0;
 }
 
 /*

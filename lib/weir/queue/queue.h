@@ -235,6 +235,8 @@ void weiri_queue_settle(struct weiri_record *record, weir_queue *queue);
  */
 void weiri_queue_settle_after_put(struct weiri_record *record, weir_queue *queue);
 void weiri_queue_settle_after_take(struct weiri_record *record, weir_queue *queue);
+/* Returns true if the readable descriptor is lit, and a dequeue would wait. */
+bool weiri_queue_shows_too_much(struct weiri_record *record, weir_queue *queue);
 /*
  * The same for a call that changed nothing, because it found no item or no room. A poller whose
  * thread makes this call does not find the descriptor readable for nothing again.
