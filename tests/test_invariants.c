@@ -512,6 +512,7 @@ static void deliver_twice(void)
 {
 	static struct weiri_delivery delivery;
 
+	(void)weiri_record_get();
 	(void)weiri_deliver_hold();
 	(void)weiri_deliver(&delivery, tell_none);
 	(void)weiri_deliver(&delivery, tell_none);

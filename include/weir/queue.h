@@ -330,9 +330,11 @@ WEIR_API enum weir_status weir_queue_close(weir_queue *queue, enum weir_close_mo
  * _try_enqueue()), and poll again. WEIR_WOULD_BLOCK then means that another thread was faster, or
  * that the call of another thread which took the last item has not returned yet. While a dequeue
  * could proceed, the descriptor is unreadable only as long as the very call that made the dequeue
- * possible is under way. A call that returns WEIR_WOULD_BLOCK has made the descriptor unreadable,
- * unless there is an item again; or unless a thread that took the last one stands just before its
- * system call.
+ * possible is under way; if an operation waited, that is the call that completed it. A call that
+ * returns WEIR_WOULD_BLOCK has made the descriptor unreadable, unless there is an item again; or
+ * unless another thread, which found that the last one was gone, stands just before its system call.
+ * In a fair queue the descriptors do not regard operations that wait: while one waits, a try_ call
+ * may return WEIR_WOULD_BLOCK although the descriptor is readable.
  *
  * The queue owns the descriptors, one for each direction. It makes one at the first request, and
  * weir_queue_destroy() and exec close it. Do not read, write or close it. From the first request

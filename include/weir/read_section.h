@@ -53,14 +53,17 @@
  *
  * Other calls in an open section. All may be made, and the section stays open. A write does not wait
  * for memory, because it might wait for its own section: if the retired bytes exceed the budget, it
- * collects once, and then fails with WEIR_RESOURCE_EXHAUSTED. weir_reclaim_flush() fails with
+ * collects, and then fails with WEIR_RESOURCE_EXHAUSTED. weir_reclaim_flush() fails with
  * WEIR_FAILED_PRECONDITION. A call that sleeps, such as that of a queue, sleeps with the section
  * open. What is destroyed or replaced meanwhile stays valid until the section ends.
  *
  * Threads. A section belongs to the thread that began it; values may be passed to other threads,
  * which must have finished with them before the section ends. A section that a thread leaves open
- * ends with the thread. In the child of a fork, the sections of the forking thread stay open, and
+ * ends with the thread, and must not be used afterwards, nor in destructors of thread-specific data. In the child of a fork, the sections of the forking thread stay open, and
  * those of other threads have ended. longjmp() out of a section leaves it open.
+ *
+ * Signal handlers. What a handler peeks in a section that it did not begin is valid until the handler
+ * returns.
  *
  * Ordering. A peek is linearizable, as weir_var_read() is.
  *

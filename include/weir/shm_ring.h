@@ -38,7 +38,7 @@
  * process: it is not given again. The dead process's frames are its own until a recovery gives them
  * back, with its seat: by weir_shm_ring_recover(), or by an attach that finds no free seat. The ring
  * needs no recovery to go on. A process is gone when Linux says so (/proc/PID/stat: pid, start time,
- * state); all processes must be of one pid namespace. A process that executes another program by
+ * state); all processes must be of one pid and one time namespace. A process that executes another program by
  * exec() without weir_shm_ring_destroy() keeps its seat until it ends.
  *
  * Fork. The handle of the parent does not work in a child: its calls return
@@ -46,7 +46,8 @@
  *
  * Damage. Another process can write anything into shared memory. Then items are wrong or missing,
  * calls refuse, and some return WEIR_DATA_LOSS. But no call accesses memory outside of the mapping,
- * and none raises SIGBUS, for the file is sealed against shrinking. The bytes of an item can change
+ * and none raises SIGBUS, for the file is sealed against shrinking (unless the system has no page
+ * left for memory that is touched first, with vm.overcommit_memory=2). The bytes of an item can change
  * while they are read, if a process is malicious. Memory is taken from the system when a frame is
  * first written; a process that exceeds the limit of its cgroup is killed, as for any memory.
  *
@@ -233,7 +234,8 @@ enum weir_shm_ring_side { WEIR_SHM_RING_ITEMS = 0, WEIR_SHM_RING_ROOM = 1 };
  * For event loops: an eventfd of the caller's, known to both processes (by inheritance or
  * SCM_RIGHTS), as the bell of one side. weir_shm_ring_set_bell() makes this process's publishes
  * (ITEMS) or takes (ROOM) write to it when a poller has asked; -1 ends that. The eventfd stays the
- * caller's. weir_shm_ring_ask_bell() asks for one write, by the next change of any process that has a
+ * caller's; it must not block (EFD_NONBLOCK), and may be closed only while no call that could ring is
+ * under way. weir_shm_ring_ask_bell() asks for one write, by the next change of any process that has a
  * bell for this side. A poller asks, then tries once more, and polls if there was still nothing. It
  * polls for at most 100 ms or so, because a process can die between its change and the write.
  *

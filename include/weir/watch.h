@@ -87,7 +87,9 @@ WEIR_API enum weir_status weir_var_start_wait(weir_var *var, uint64_t newer_than
  * Creates a watch. Its level-triggered descriptor is readable exactly while the variable has a
  * version newer than newer_than. Once weir_watch_try_take() has taken a version, the number of the
  * version taken last takes the place of newer_than. It may be readable without a newer version
- * while another call is under way; weir_watch_try_take() then returns WEIR_WOULD_BLOCK. A watch
+ * while another call is under way; weir_watch_try_take() then returns WEIR_WOULD_BLOCK. A writer
+ * that stops while it attends to the watch hides later versions until it goes on, or until a
+ * try_take. A watch
  * works only in the process that created it: in the child of a fork create another.
  *
  * Errors: WEIR_INVALID_ARGUMENT (NULL). WEIR_RESOURCE_EXHAUSTED (memory or file descriptors).
@@ -109,7 +111,10 @@ WEIR_API int weir_watch_fd(const weir_watch *watch);
  * @since 0.1
  */
 WEIR_API enum weir_status weir_watch_try_take(weir_watch *watch, weir_read *read);
-/* Closes the descriptor and frees the watch. Accepts NULL. Never fails. @since 0.1 */
+/*
+ * Closes the descriptor and frees the watch. Remove the descriptor from epoll first: a writer that is
+ * just attending to the watch closes it a little later. Accepts NULL. Never fails. @since 0.1
+ */
 WEIR_API enum weir_status weir_watch_destroy(weir_watch *watch, weir_error *error);
 
 WEIR_END_DECLS

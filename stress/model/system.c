@@ -109,6 +109,7 @@ int __wrap_snprintf(char *to, size_t size, const char *format, ...)
 /* -- memory ------------------------------------------------------------------------------------ */
 
 void *weiri_default_allocate(void *context, size_t size, size_t alignment);
+void weiri_default_release(void *context, void *memory, size_t size, size_t alignment);
 
 void *weiri_default_allocate(void *context, size_t size, size_t alignment)
 {
@@ -116,13 +117,13 @@ void *weiri_default_allocate(void *context, size_t size, size_t alignment)
 	return heap_allocate(size, alignment);
 }
 
-static void release(void *context, void *memory, size_t size, size_t alignment)
+void weiri_default_release(void *context, void *memory, size_t size, size_t alignment)
 {
 	(void)context;
 	heap_release_of(memory, size, alignment);
 }
 
-static const weir_allocator model_allocator = {weiri_default_allocate, release, NULL};
+static const weir_allocator model_allocator = {weiri_default_allocate, weiri_default_release, NULL};
 
 const weir_allocator *weir_default_allocator(void)
 {

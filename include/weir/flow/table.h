@@ -31,10 +31,11 @@
  * view holds needs the pages that differ from its successor's, at most the whole table. A version
  * that waits to be freed needs the pages that its successor replaced; in the budget it counts as the
  * pages and nodes that it copied itself. Replaced pages that no version needs any more are found by
- * later updates: up to 1 MiB of them waits for these, and for the destroy of the table. All tables
+ * later updates: up to 1 MiB of them waits for these, and for the destroy of the table. The update
+ * after the end of a view examines all that the view kept. All tables
  * together keep free pages of at most an eighth of the budget for later updates. The zeros of the
  * first version are one page. When a table is destroyed while views of it exist, what it has is
- * freed with the last view.
+ * freed by the first collection after the last view.
  */
 #ifndef WEIR_TABLE_H
 #define WEIR_TABLE_H

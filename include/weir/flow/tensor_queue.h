@@ -171,7 +171,8 @@ WEIR_API enum weir_status weir_tensor_queue_dequeue_up_to(weir_tensor_queue *que
  *
  * Errors, with *done 0: WEIR_WOULD_BLOCK if the queue is full, WEIR_CANCELLED if it is closed,
  * WEIR_RESOURCE_EXHAUSTED. WEIR_INVALID_ARGUMENT as for weir_tensor_queue_enqueue_many(), or if
- * `done` is NULL; *done is then untouched.
+ * `done` is NULL; *done is then untouched. *done is written last, so it must outlive the completions
+ * that the call runs.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_tensor_queue_try_enqueue_many(weir_tensor_queue *queue,

@@ -136,6 +136,7 @@ static bool has_edge(const weir_node *before, const weir_node *after)
 enum weir_status weir_graph_add_control(weir_graph *graph, weir_node *before, weir_node *after, weir_error *error)
 {
 	enum weir_status status;
+	weir_error late;
 
 	if (graph == NULL || before == NULL || after == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_graph_add_control: NULL argument");
@@ -154,5 +155,10 @@ enum weir_status weir_graph_add_control(weir_graph *graph, weir_node *before, we
 	 */
 	if (weiri_published_sealed(&after->controls) && has_edge(before, after))
 		return WEIR_OK;
-	return weiri_control_push(graph, before, after, error);
+	status = weiri_control_push(graph, before, after, &late);
+	if (status == WEIR_FAILED_PRECONDITION && has_edge(before, after))
+		return WEIR_OK; /* a first run came in between */
+	if (status != WEIR_OK && error != NULL)
+		*error = late;
+	return status;
 }

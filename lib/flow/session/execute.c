@@ -86,12 +86,13 @@ static bool must_skip(struct runner *r, const struct weiri_plan_node *p)
 	r->credit -= (int32_t)p->weight;
 	if (WEIRI_UNLIKELY(r->credit < 0)) {
 		weiri_step_look(step);
-		r->credit = WEIRI_LOOK_WEIGHT;
+		r->credit = WEIRI_LOOK_WEIGHT - (int32_t)p->weight;
 	}
-	if (WEIRI_LIKELY(!weiri_latch_is_set(&step->halted)))
+	/* A section is left in any case. What was left out of it has made the step incomplete. */
+	if (WEIRI_LIKELY(!weiri_latch_is_set(&step->halted)) || (p->flags & WEIRI_OP_LEAVES) != 0)
 		return false;
 	weiri_latch_set(&step->incomplete);
-	return (p->flags & WEIRI_OP_LEAVES) == 0;
+	return true;
 }
 
 static void find_inputs(struct runner *r, const struct weiri_plan_node *p)

@@ -311,7 +311,7 @@ static uint32_t weight_of(const weir_node *node)
 
 	if ((node->op->traits & (WEIRI_OP_USER | WEIRI_OP_HEAVY)) != 0)
 		return WEIRI_LOOK_WEIGHT;
-	if (node->op->compute == NULL)
+	if (node->op->compute == NULL && node->op->touches == NULL)
 		return weight;
 	for (uint32_t i = 0; weight < WEIRI_LOOK_WEIGHT && i < node->input_count + node->output_count; i++) {
 		size_t bytes =

@@ -191,6 +191,14 @@ enum weir_status weiri_session_plan(weir_session *session, struct weiri_signatur
 	if (status != WEIR_OK)
 		return status;
 	*out = plan;
+	/* Another thread may have been first: its plan must not cost a second number. */
+	first = weiri_published_first(bucket);
+	other = find_between(first, looked_at, signature);
+	if (other != NULL) {
+		weiri_plan_free(plan, &session->allocator);
+		*out = other;
+		return WEIR_OK;
+	}
 	plan->kept = weiri_serial_take(&session->plan_count) < WEIRI_SESSION_MOST_PLANS;
 	if (!plan->kept)
 		return WEIR_OK;

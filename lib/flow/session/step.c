@@ -215,10 +215,14 @@ void weiri_step_disconnect(struct weiri_step *step)
 
 void weiri_step_stop(struct weiri_step *step, const weir_error *cause)
 {
-	if (!weiri_latch_claim(&step->stopped))
-		return;
-	step->stop = *cause;
-	weiri_latch_set(&step->stopped);
+	/*
+	 * The rest is done by each thread that stops the step: the one that came first may stall in it,
+	 * and a deadline must still end the waits.
+	 */
+	if (weiri_latch_claim(&step->stopped)) {
+		step->stop = *cause;
+		weiri_latch_set(&step->stopped);
+	}
 	weiri_latch_set(&step->halted);
 	if (step->token != NULL)
 		(void)weir_cancel_fire(step->token, cause);
@@ -268,6 +272,8 @@ void weiri_step_node_failed(struct weiri_step *step, uint32_t index, enum weir_s
 
 void weiri_step_look(struct weiri_step *step)
 {
+	if (weiri_latch_is_set(&step->halted))
+		return;
 	if (weir_cancel_fired(step->session->token))
 		stop_with_cause_of(step, step->session->token);
 	if (weir_cancel_fired(step->user_token))

@@ -6,6 +6,7 @@
  * reclamation of versions that no thread reads. They are proved in the sources of the variable.
  */
 #include <weir/flow/table.h>
+#include <weir/reclaim.h>
 
 #include <stdalign.h>
 #include <string.h>
@@ -176,9 +177,12 @@ enum weir_status weir_table_destroy(weir_table *table, weir_error *error)
 	status = note_newest(table, error);
 	if (status == WEIR_OK)
 		status = weir_var_destroy(table->var, error);
-	if (status == WEIR_OK)
-		table_free(table);
-	return status;
+	if (status != WEIR_OK)
+		return status;
+	table_free(table);
+	/* The last version counts little in the budget, and the whole table is freed with it. */
+	(void)weir_reclaim_flush(0);
+	return WEIR_OK;
 }
 
 uint64_t weir_table_version(weir_table *table)

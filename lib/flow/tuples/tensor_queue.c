@@ -211,13 +211,19 @@ enum weir_status weir_tensor_queue_try_enqueue_many(weir_tensor_queue *queue, we
 {
 	struct weiri_transfer *transfer;
 	enum weir_status status;
+	size_t in = 0;
 
 	if (queue == NULL)
 		return fail_null(error);
 	if (done == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": done is NULL", weir_queue_name(queue->queue));
 	status = weiri_transfer_of_rows(queue, tuple, count, &transfer, error);
-	return status == WEIR_OK ? run_enqueue(transfer, &at_once, done, error) : status;
+	/* Not *done itself: a completion that this call runs may write there. */
+	if (status == WEIR_OK)
+		status = run_enqueue(transfer, &at_once, &in, error);
+	if (status != WEIR_INVALID_ARGUMENT)
+		*done = in;
+	return status;
 }
 
 static enum weir_status check_out(const weir_tensor_queue *queue, weir_tensor *tuple[], size_t count, weir_error *error)

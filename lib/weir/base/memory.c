@@ -40,7 +40,7 @@ void *weiri_default_allocate(void *context, size_t size, size_t alignment)
 	return size != 0 ? aligned_alloc(alignment, size) : NULL;
 }
 
-static void default_release(void *context, void *memory, size_t size, size_t alignment)
+void weiri_default_release(void *context, void *memory, size_t size, size_t alignment)
 {
 	(void)context;
 	if (mallocx != NULL && sdallocx != NULL)
@@ -49,7 +49,7 @@ static void default_release(void *context, void *memory, size_t size, size_t ali
 		free(memory);
 }
 
-static const weir_allocator default_allocator = {weiri_default_allocate, default_release, NULL};
+static const weir_allocator default_allocator = {weiri_default_allocate, weiri_default_release, NULL};
 
 const weir_allocator *weir_default_allocator(void)
 {

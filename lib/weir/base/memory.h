@@ -18,6 +18,7 @@ WEIRI_SHARED weir_allocator weiri_allocator_or_default(const weir_allocator *all
 
 /* The function of the default allocator; it tells that allocator from others. */
 void *weiri_default_allocate(void *context, size_t size, size_t alignment);
+void weiri_default_release(void *context, void *memory, size_t size, size_t alignment);
 
 /*
  * Returns `size` bytes, not cleared. Returns NULL if there is no memory, or size is 0 or larger

@@ -101,9 +101,12 @@ static bool others_first(struct weiri_record *record, const weir_queue *queue, s
 }
 
 /* The status of an enqueue into a fair queue in which others wait. */
-static WEIRI_COLD enum weir_status let_others_first(const weir_queue *queue)
+static WEIRI_COLD enum weir_status let_others_first(struct weiri_record *record, weir_queue *queue)
 {
-	return weiri_queue_store_closed(queue) ? WEIR_CANCELLED : WEIR_WOULD_BLOCK;
+	if (weiri_queue_store_closed(queue))
+		return WEIR_CANCELLED;
+	weiri_queue_settle_found_full(record, queue);
+	return WEIR_WOULD_BLOCK;
 }
 
 /* The status of an enqueue that the store refused. */
@@ -160,7 +163,7 @@ enum weir_status weir_queue_try_enqueue(weir_queue *queue, void *item)
 	if (record == NULL) /* before the item is in: without a record the call could wake no waiter */
 		return WEIR_RESOURCE_EXHAUSTED;
 	if (WEIRI_UNLIKELY(others_first(record, queue, &queue->producers)))
-		return let_others_first(queue);
+		return let_others_first(record, queue);
 	status = WEIRI_LIKELY(queue->ring != NULL) ? put_in_ring(queue, queue->ring, item) : put_in_store(queue, item);
 	if (WEIRI_UNLIKELY(status != WEIR_OK))
 		return refused(record, queue, status);
@@ -200,7 +203,7 @@ enum weir_status weir_queue_try_dequeue(weir_queue *queue, void **item)
 	if (record == NULL)
 		return WEIR_RESOURCE_EXHAUSTED;
 	if (WEIRI_UNLIKELY(others_first(record, queue, &queue->consumers)))
-		return WEIR_WOULD_BLOCK;
+		return got_nothing(record, queue, WEIR_WOULD_BLOCK);
 	status = WEIRI_LIKELY(queue->ring != NULL) ? take_from_ring(record, queue, queue->ring, &bits)
 	                                           : take_from_store(record, queue, &bits);
 	if (WEIRI_UNLIKELY(status != WEIR_OK))
@@ -219,7 +222,7 @@ static enum weir_status put_many(struct weiri_record *record, weir_queue *queue,
 	enum weir_status status;
 
 	if (others_first(record, queue, &queue->producers))
-		return let_others_first(queue);
+		return let_others_first(record, queue);
 	*in = weiri_queue_put(queue, items, NULL, count, false, &status);
 	if (*in != 0)
 		weiri_queue_count_in(queue, *in);
@@ -311,8 +314,11 @@ static enum weir_status begin(weir_queue *queue, enum weir_queue_op_kind kind, v
 static enum weir_status run(struct weiri_record *record, struct weiri_queue_operation *op, uint64_t deadline_ns,
                             weir_cancel *cancel, size_t *done, weir_error *error)
 {
+	weir_queue *queue = op->part.queue;
+	struct weiri_visit visit;
 	enum weir_status status;
 
+	weiri_visit_begin(&visit, queue, NULL);
 	WEIRI_PROBE2(queue_block, op->part.queue, op->part.kind);
 	status = weiri_pending_run(record, &op->pending, deadline_ns, cancel, error);
 	WEIRI_PROBE2(queue_wake, op->part.queue, op->part.kind);
@@ -320,6 +326,10 @@ static enum weir_status run(struct weiri_record *record, struct weiri_queue_oper
 	weiri_segment_free(op->part.partial); /* now: the list may hold the operation for long */
 	op->part.partial = NULL;
 	weiri_pending_release(&op->pending);
+	/* The thread that completed the operation may stand before its settle. */
+	if (!weiri_visit_is_over(&visit))
+		weiri_queue_settle(record, queue);
+	weiri_visit_end(&visit);
 	return status;
 }
 

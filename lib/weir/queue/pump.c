@@ -28,6 +28,8 @@ static bool serve_both(struct weiri_record *record, weir_queue *queue, struct we
 	if (served->fruitless != 0)
 		weiri_queue_counter_add(&queue->counters.retries, served->fruitless);
 	served->fruitless = 0;
+	if (served->asynchronous != NULL)
+		weiri_queue_settle(record, queue); /* before user code, which may run for long */
 	weiri_served_tell(served);
 	return moved;
 }

@@ -239,7 +239,8 @@ void weiri_queue_settle_after_take(struct weiri_record *record, weir_queue *queu
 bool weiri_queue_shows_too_much(struct weiri_record *record, weir_queue *queue);
 /*
  * The same for a call that changed nothing, because it found no item or no room. A poller whose
- * thread makes this call does not find the descriptor readable for nothing again.
+ * thread makes this call does not find the descriptor readable for nothing again, unless a taker
+ * (sync/ready_fd.h) is stopped before its system call.
  */
 void weiri_queue_settle_found_empty(struct weiri_record *record, weir_queue *queue);
 void weiri_queue_settle_found_full(struct weiri_record *record, weir_queue *queue);

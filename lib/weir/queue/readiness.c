@@ -28,7 +28,9 @@
  *   R2  each change of an answer is followed by a settle on the same thread: an item is enqueued,
  *       dequeued or returned; the turn is released; the queue is closed; an admitted enqueue gives
  *       up. So B3 of ready_fd.h holds for the queue. A try_ call that finds nothing, or no room,
- *       settles too, so that its thread does not find the descriptor readable for nothing again
+ *       settles too, so that its thread does not find the descriptor readable for nothing again,
+ *       unless a taker is stopped. An operation that another thread completed settles once more for
+ *       its owner
  *   R3  a ready descriptor stays until the queue is destroyed, because the caller has its file
  *       descriptor
  * Fork: the child has the parent's file descriptors and must not change their counts. So it skips

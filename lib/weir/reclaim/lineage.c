@@ -149,7 +149,8 @@ void weiri_generation_init(struct weiri_generation *generation, struct weiri_lin
 	generation->number = older != NULL ? older->number + 1 : 1;
 	generation->older = older;
 	generation->replaced = NULL;
-	generation->garbage = older != NULL ? older->garbage : 0;
+	/* With the root and its first list of replaced parts, which wait for a sweep as the parts do. */
+	generation->garbage = (older != NULL ? older->garbage : 0) + bytes + sizeof(struct weiri_replaced);
 	generation->published = false;
 	/* [relaxed] not shared yet, both */
 	weiri_store_relaxed(&generation->ended, false);
@@ -455,9 +456,11 @@ void weiri_lineage_end(struct weiri_lineage *lineage, struct weiri_generation *n
 {
 	/* [relaxed] P5 ordered everything before; here and below. */
 	struct weiri_ledger *ledger = weiri_load_relaxed(&lineage->ledger);
+	/* How many are newer than the ledger. Generation `last` may have been freed: a late sweep leaves it out. */
+	uint64_t newer = newest != NULL && newest->number > ledger->last ? newest->number - ledger->last : 0;
 	struct weiri_generation *older;
 
-	for (; newest != NULL && newest->number > ledger->last; newest = older) {
+	for (; newer > 0; newer--, newest = older) {
 		older = newest->older;
 		end_parts(newest->replaced, &lineage->allocator, dead, context);
 		newest->retired.reclaim(&newest->retired);

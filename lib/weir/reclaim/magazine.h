@@ -61,7 +61,8 @@ static inline size_t weiri_block_size(size_t bytes)
 /* Returns true if blocks of this kind may be kept. */
 static inline bool weiri_block_fits(const weir_allocator *allocator, size_t size)
 {
-	return allocator->allocate == weiri_default_allocate && size <= (size_t)WEIRI_MAGAZINE_LISTS * WEIRI_LINE;
+	return allocator->allocate == weiri_default_allocate && allocator->release == weiri_default_release &&
+	       size <= (size_t)WEIRI_MAGAZINE_LISTS * WEIRI_LINE;
 }
 
 /*

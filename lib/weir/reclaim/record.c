@@ -93,23 +93,25 @@ static uint64_t next_owner(uint64_t owner, uint32_t thread)
 	return (without_thread(owner) + one_owner) | thread;
 }
 
+/* What the last owner had under way concerns no later one. */
+static void forget_calls(struct weiri_own *own)
+{
+	own->deliveries = (struct weiri_deliveries){.first = NULL};
+	own->drawn = (struct weiri_drawn){.queue = 0};
+	own->tells_of_stalls = false;
+}
+
 /*
- * The caller owns the record, or has found its owner ended, perhaps in the middle of an operation.
+ * The caller owns the record, or has found its owner ended, perhaps in the middle of an operation or
+ * a call.
  */
 static void vacate(struct weiri_record *record)
 {
+	forget_calls(record->own);
 	weiri_collect_abandoned(record);
 	weiri_magazine_end(record);
 	/* [relaxed] only the owner changes it. [P2 release] pairs with adopt(). */
 	weiri_store_release(&record->owner, without_thread(weiri_load_relaxed(&record->owner)));
-}
-
-/* The caller has found the owner ended, perhaps in the middle of a call. */
-static void vacate_after(struct weiri_record *record)
-{
-	record->own->deliveries = (struct weiri_deliveries){.first = NULL};
-	record->own->tells_of_stalls = false;
-	vacate(record);
 }
 
 /*
@@ -202,7 +204,7 @@ static bool is_owned(struct weiri_record *record)
 	 * fails, another thread was first.
 	 */
 	if (weiri_cas_acquire(&record->owner, &owner, next_owner(owner, weiri_thread_ask())))
-		vacate_after(record);
+		vacate(record);
 	return false;
 }
 

@@ -115,6 +115,17 @@ static inline void weiri_section_leave(struct weiri_record *record, uint64_t out
 }
 
 /*
+ * Leaves the sections of calls that a function of the user has ended with its thread. A read section
+ * that the program has open (var/read_section.c) stays: its lo is theirs, too.
+ */
+static inline void weiri_section_abandon(struct weiri_record *record)
+{
+	/* [relaxed] own field. */
+	if (weiri_load_relaxed(&record->read_sections) == 0)
+		weiri_section_leave(record, 0);
+}
+
+/*
  * Returns the last era that is reserved now. Must be called before the read that this era protects.
  */
 static inline uint64_t weiri_section_reserved(const struct weiri_record *record)

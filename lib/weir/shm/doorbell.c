@@ -61,6 +61,8 @@ static void wake_for_token(void *context)
 {
 	struct weiri_bell *bell = context;
 
+	if (bell->word == NULL)
+		return; /* the child of a fork, where the handle is zero: the sleeper is the parent's */
 	/* [release] the sleeper reads the word in its next round. */
 	(void)weiri_fetch_add_release(bell->word, (uint32_t)WEIRI_BELL_RING);
 	weiri_futex_wake_shared(bell->word, INT_MAX);

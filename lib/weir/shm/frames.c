@@ -213,6 +213,15 @@ static enum weir_status judge(const weir_ring *ring, enum weir_status status)
 	return at_tomb && !is_closed(ring) ? WEIR_DATA_LOSS : status;
 }
 
+/*
+ * Begins a walk. [X4] A hint is what any process has written. Without its upper bits no ticket has the
+ * state of a tombstone, by which look() reports an impossible frame.
+ */
+static WEIRI_ALWAYS_INLINE uint64_t begin_at(const _Atomic(uint64_t) *hint)
+{
+	return begin(hint) & (STATE_TOMB / 2 - 1);
+}
+
 static WEIRI_NOINLINE enum weir_status publish_from(weir_ring *ring, uint32_t own, uint64_t ticket)
 {
 	uint64_t value = own;
@@ -225,7 +234,7 @@ static WEIRI_NOINLINE enum weir_status publish_from(weir_ring *ring, uint32_t ow
 enum weir_status weiri_frames_publish(struct weiri_frames *frames, uint32_t own)
 {
 	weir_ring *ring = frames->ring;
-	uint64_t ticket = begin(&ring->tail_hint);
+	uint64_t ticket = begin_at(&ring->tail_hint);
 
 	if (WEIRI_UNLIKELY(is_closed(ring)))
 		return WEIR_CANCELLED;
@@ -244,7 +253,7 @@ static WEIRI_NOINLINE enum weir_status take_from(weir_ring *ring, uint32_t own, 
 enum weir_status weiri_frames_take(struct weiri_frames *frames, uint32_t own)
 {
 	weir_ring *ring = frames->ring;
-	uint64_t ticket = begin(&ring->head_hint), value = own;
+	uint64_t ticket = begin_at(&ring->head_hint), value = own;
 
 	return WEIRI_LIKELY(dequeue_at(ring, &format, ticket, NULL, &value)) ? WEIR_OK : take_from(ring, own, ticket);
 }

@@ -154,9 +154,9 @@ static enum weir_status judge(const char *what, const struct stored *stored, enu
 	if (stored->head.kind != (uint32_t)kind)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: the file holds another kind of object", what);
 	if (stored->head.namespace != weiri_seats_namespace())
-		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
-		                  "%s: the creator lives in another pid namespace, so it cannot be seen whether it is gone",
-		                  what);
+		return weiri_fail(
+			error, WEIR_FAILED_PRECONDITION,
+			"%s: the creator lives in another pid or time namespace, so it cannot be seen whether it is gone", what);
 	return WEIR_OK;
 }
 

@@ -191,8 +191,11 @@ bool weiri_newest_take_role(struct weiri_newest *newest, uint64_t word)
 	/* The upper half counts, so that no word of a role repeats. */
 	uint64_t mine = ((word >> 32) + 1) << 32 | (newest->seat + 1);
 
-	/* [P3 acquire] pairs with weiri_newest_leave_role(); a dead writer's stores are visible. */
-	if (!weiri_cas_acquire(newest->writer, &word, mine))
+	/*
+	 * [P3 acq_rel] acquire: pairs with weiri_newest_leave_role(); a dead writer's stores are visible.
+	 * Release: a process that reads the role sees that the seat is this process's.
+	 */
+	if (!weiri_cas_acq_rel(newest->writer, &word, mine))
 		return false;
 	newest->role = mine;
 	return true;

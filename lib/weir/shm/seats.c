@@ -72,12 +72,23 @@ static int ask(uint64_t pid, struct about *about)
 	return refused;
 }
 
+/* Returns true if /proc is that of this process's pid namespace. */
+static bool is_our_proc(uint64_t pid)
+{
+	int saved_errno = errno;
+	char name[24] = "";
+	ssize_t size = readlink("/proc/self", name, sizeof(name) - 1);
+
+	errno = saved_errno;
+	return size > 0 && strtoull(name, NULL, 10) == pid;
+}
+
 uint64_t weiri_seats_self(void)
 {
 	uint64_t pid = (uint64_t)getpid();
 	struct about about;
 
-	return ask(pid, &about) == 0 ? about.start << PID_BITS | pid : 0;
+	return is_our_proc(pid) && ask(pid, &about) == 0 ? about.start << PID_BITS | pid : 0;
 }
 
 /* The directory of the process is missing; so is all of /proc, if it is not mounted. */
@@ -104,9 +115,10 @@ bool weiri_seats_is_gone(uint64_t identity)
 	return about.start != identity >> PID_BITS || ((about.state == 'Z' || about.state == 'X') && about.threads <= 1);
 }
 
-uint64_t weiri_seats_namespace(void)
+/* Returns the number of one of this process's namespaces; 0: it is not known. */
+static uint64_t number_of(const char *path)
 {
-	int saved_errno = errno, file = weiri_open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC, 0);
+	int saved_errno = errno, file = weiri_open(path, O_RDONLY | O_CLOEXEC, 0);
 	struct stat about;
 	uint64_t number = 0;
 
@@ -117,4 +129,12 @@ uint64_t weiri_seats_namespace(void)
 	}
 	errno = saved_errno;
 	return number;
+}
+
+uint64_t weiri_seats_namespace(void)
+{
+	uint64_t pids = number_of("/proc/self/ns/pid");
+
+	/* The start of a process, as /proc shows it, depends on the time namespace of the one that reads. */
+	return pids != 0 ? pids << 32 ^ number_of("/proc/self/ns/time") : 0;
 }

@@ -33,7 +33,7 @@ uint64_t weiri_seats_self(void);
  * too. Returns false if the system does not say. Makes system calls.
  */
 bool weiri_seats_is_gone(uint64_t identity);
-/* Returns a number that differs from that of each other pid namespace, or 0 if it is not known. */
+/* Returns a number that differs between pid and between time namespaces, or 0 if it is not known. */
 uint64_t weiri_seats_namespace(void);
 
 /* Takes a free seat. Returns its number, or -1 if there is none. */

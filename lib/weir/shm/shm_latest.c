@@ -92,6 +92,17 @@ static weir_shm_latest *open_mapping(const struct weiri_mapping *mapping, const 
 	return latest;
 }
 
+/* Frees the role of the writer if the process that is gone, `owner`, has it by this seat. */
+static void end_role_of(weir_shm_latest *latest, uint32_t seat, uint64_t owner)
+{
+	/* [acquire] pairs with the writer that took or left it: its seat is seen below. */
+	uint64_t word = weiri_load_acquire(latest->newest.writer);
+
+	if (weiri_newest_writer_seat(word) == seat && weiri_seats_owner(&latest->seats[seat]) == owner)
+		/* [acq_rel P3] passes the dead writer's stores on. If it fails, another process took the role. */
+		(void)weiri_cas_acq_rel(latest->newest.writer, &word, word >> 32 << 32);
+}
+
 /* Takes a free seat, or that of a process that is gone. Returns -1 if there is none. */
 static int find_seat(weir_shm_latest *latest)
 {
@@ -101,7 +112,11 @@ static int find_seat(weir_shm_latest *latest)
 	for (uint32_t i = 0; i < count && seat < 0; i++) {
 		uint64_t owner = weiri_seats_owner(&latest->seats[i]);
 
-		if (weiri_seats_is_gone(owner) && weiri_seats_take_over(&latest->seats[i], owner, latest->identity))
+		if (!weiri_seats_is_gone(owner))
+			continue;
+		/* First the role, then the seat: a process stopped in between must not seem to be the writer. */
+		end_role_of(latest, i, owner);
+		if (weiri_seats_take_over(&latest->seats[i], owner, latest->identity))
 			seat = (int)i;
 	}
 	return seat;

@@ -104,7 +104,7 @@ static void end_with_thread(void *context)
 	const struct call *call = context;
 
 	weiri_visits_cut(call->outer);
-	weiri_section_leave(weiri_record_mine, 0); /* an allocator may have ended the thread in one */
+	weiri_section_abandon(weiri_record_mine); /* an allocator may have ended the thread in one */
 	weiri_pending_cancel(call->pending, WEIRI_PENDING_FOR_CALLER);
 	if (weiri_deliveries_mine()->has_lost)
 		return;

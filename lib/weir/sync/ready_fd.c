@@ -120,9 +120,16 @@ static bool darken(struct weiri_ready_fd *ready_fd, uint64_t seen, weiri_ready_f
 
 	if (takers_of(seen) == MOST_TAKERS)
 		return false;
-	/* If CHECK is set already, this thread looks for the one that set it, too. */
-	if ((seen & CHECK) == 0 && !change(ready_fd, &seen, seen | CHECK))
-		return true;
+	if ((seen & CHECK) == 0) {
+		if (!change(ready_fd, &seen, seen | CHECK))
+			return true;
+	} else {
+		/*
+		 * This thread looks for the one that set CHECK, too. [release, F1] C11 orders the fence after
+		 * a store of this thread, so it stores what is there.
+		 */
+		(void)weiri_fetch_or_release(&ready_fd->word, UINT64_C(0));
+	}
 	weiri_fence_seq_cst(); /* F1 */
 	if (look(context))
 		return true; /* B4; the next round removes CHECK */

@@ -24,7 +24,8 @@
  *                                count
  *
  * Every change of the word gives it a new version, so a CAS succeeds only if nothing has changed.
- * The upper part of the version counts how often the word became DARK. A thread that lights makes
+ * The upper part of the version grows each time the word becomes DARK (and after 1,024 other
+ * changes). A thread that lights makes
  * the word LIT even if others have changed it meanwhile, as long as it did not become DARK.
  *
  * The word also counts. An add that backs no LIT is `spare`: it was made or promised, and must be
@@ -48,7 +49,7 @@
  *       taken: 1, the spare adds and those of the takers, less the promised ones. By B1 it is at
  *       least 1 and the takers
  *   B3  when every thread that changed the condition has settled since, word, count and condition
- *       agree, and no add is spare
+ *       agree, and while the word is DARK no add is spare
  *   B4  the word becomes DARK only if the condition did not hold at some moment while this CHECK
  *       stood
  * Why B1 holds. Let s be the spare adds, t the takers, and p the promised adds. A thread that
@@ -81,14 +82,16 @@
  *   its system call. A settle that finds the condition false ends every other case. So a poller that
  *   finds nothing settles, and then sleeps, even if threads are stopped while they light.
  * Late. It is unreadable although the condition holds only while the very call that made the
- *   condition true is under way.
+ *   condition true is under way, if each thread that changes the condition settles itself. (A watch
+ *   is settled by its claimer: var/watch.c.)
  * Progress: lock-free. A CAS fails only if another thread changed the word; a call lights at most
  *   once between two moments at which the word became DARK. Undisturbed, a settle makes 2 CAS and a
  *   system call to light the descriptor; to make it dark 3 CAS and a system call, and 2 and one more
  *   for each spare add.
- * Memory: a word and a descriptor. The version has 45 bits, of which 35 count the dark. If 900
- *   threads are stopped while they light one descriptor, no further thread lights it; if 63 takers
- *   are stopped, it stays readable.
+ * Memory: a word and a descriptor. The version has 45 bits, of which 35 count the dark. No
+ *   further thread lights the descriptor while the spare adds and twice the takers exceed 1,022: 1,000
+ *   threads that are stopped while they light it, or 62, of which 31 are takers. If 63 takers are
+ *   stopped, it stays readable.
  * Checked: stress/model/check_readiness.c, check_watch.c, tests/test_ready_fd.c,
  *   tests/test_queue_readiness.c.
  */

@@ -148,9 +148,17 @@ struct weiri_version *weiri_version_of_bytes(struct weiri_record *record, const 
 	return &box->version;
 }
 
-static struct weiri_version *version_of_pointer(struct weiri_record *record, const weir_var *var, void *pointer)
+/* Returns what counts in the budget; no more than may be given as a size. */
+static size_t measured(const weir_var *var, void *pointer)
 {
 	size_t bytes = var->pointers.measure != NULL ? var->pointers.measure(var->pointers.context, pointer) : var->size;
+
+	return bytes < WEIRI_MAX_POINTER_BYTES ? bytes : WEIRI_MAX_POINTER_BYTES;
+}
+
+static struct weiri_version *version_of_pointer(struct weiri_record *record, const weir_var *var, void *pointer)
+{
+	size_t bytes = measured(var, pointer);
 	struct box *box = create_box(record, var, sizeof(struct held_pointer), bytes, &pointer_kind);
 
 	if (box == NULL)

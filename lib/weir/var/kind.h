@@ -31,6 +31,8 @@ enum weir_status weiri_value_check(const weir_var *var, const weir_value *value,
 enum weir_status weiri_kind_check_tensors(const weir_var *var, const char *call, weir_error *error);
 /* Describes what the variable takes, in `text`, which is returned. */
 enum { WEIRI_KIND_TEXT_SIZE = 48 };
+/* What a pointer may count in the budget: sums of some of them stay far from the end of 64 bits. */
+#define WEIRI_MAX_POINTER_BYTES (SIZE_MAX / 8)
 const char *weiri_kind_text(const weir_var *var, char text[WEIRI_KIND_TEXT_SIZE]);
 
 /*

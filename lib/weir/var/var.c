@@ -77,6 +77,9 @@ static enum weir_status check_kind(const struct weir_var_options *given, weir_er
 	if (given->kind == WEIR_VAR_INLINE && (given->size == 0 || given->size > WEIR_VAR_MAX_INLINE))
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: inline values of %zu bytes, must be 1 to %d",
 		                  given->size, WEIR_VAR_MAX_INLINE);
+	if (given->kind == WEIR_VAR_POINTER && given->size > WEIRI_MAX_POINTER_BYTES)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: pointers that count %zu bytes, must be at most %zu",
+		                  given->size, WEIRI_MAX_POINTER_BYTES);
 	return given->kind == WEIR_VAR_TENSOR ? check_of_tensors(given, error) : WEIR_OK;
 }
 
