@@ -80,6 +80,7 @@ static void measure(struct weiri_geometry *geometry)
 	geometry->page_rows = rows->bytes < WEIRI_PAGE_BYTES ? WEIRI_PAGE_BYTES / rows->bytes : 1;
 	if ((uint64_t)rows->count < geometry->page_rows)
 		geometry->page_rows = (size_t)rows->count;
+	/* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): there is at least one row. */
 	geometry->pages = parts = ((uint64_t)rows->count - 1) / geometry->page_rows + 1;
 	for (; parts > WEIRI_ROOT_PARTS; geometry->levels++)
 		parts = (parts - 1) / WEIRI_NODE_PARTS + 1;
@@ -117,6 +118,7 @@ struct weiri_geometry *weiri_geometry_create(const struct weiri_rows *rows, cons
  * Keeps all blocks below a part that were born at `since` or later, and the block itself. `height`
  * is the number of levels below it: 0 for a page.
  */
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tree, which has a few levels. */
 static void keep_tree(struct weiri_draft *draft, const struct weiri_part *part, unsigned height, uint64_t since)
 {
 	/* A node is no older than what is below it (T2). A part may be empty in the last node. */
@@ -254,7 +256,10 @@ static void fill_page(struct source *source, char *page)
 	source->left -= bytes;
 }
 
-/* Makes the block of a part, of which *part is empty, and all below. Returns false without memory. */
+/*
+ * Makes the block of a part, of which *part is empty, and all below. Returns false without memory.
+ */
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tree, which has a few levels. */
 static bool fill(struct source *source, struct weiri_part *part, unsigned height)
 {
 	enum weiri_block_kind kind = height > 0 ? WEIRI_BLOCK_NODE : WEIRI_BLOCK_PAGE;

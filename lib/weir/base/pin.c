@@ -13,6 +13,7 @@
  * Weak, because a C library may have it in another library (glibc before 2.34: libdl), or not at
  * all (a program without shared libraries). Where it is missing, no plug-in can be closed.
  */
+/* NOLINTNEXTLINE(readability-redundant-declaration): this one makes it weak. */
 __attribute__((weak)) extern __typeof__(dladdr) dladdr;
 
 void weiri_pin_self(void)

@@ -154,6 +154,7 @@ void weiri_thread_join(pthread_t thread)
 }
 
 /* Weak for the reason in pin.c. */
+/* NOLINTNEXTLINE(readability-redundant-declaration): this one makes it weak. */
 __attribute__((weak)) extern __typeof__(dlopen) dlopen;
 
 void weiri_dlopen_to_stay(const char *path)
@@ -162,6 +163,7 @@ void weiri_dlopen_to_stay(const char *path)
 
 	/* The handle is kept on purpose: it is the pin. */
 	if (dlopen != NULL)
+		/* cppcheck-suppress leakReturnValNotUsed ; as above */
 		(void)dlopen(path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 	restore(before);
 }

@@ -526,6 +526,6 @@ bool weiri_frames_sit(struct weiri_frames *frames, uint32_t seat)
 			return false;
 	}
 	/* [relaxed] no other thread of this process knows the ring yet. */
-	weiri_store_relaxed(&frames->idle, UINT64_MAX >> (WEIRI_FRAMES_MAX_HANDS - hands));
+	weiri_store_relaxed(&frames->idle, hands < 64 ? (UINT64_C(1) << hands) - 1 : UINT64_MAX);
 	return true;
 }

@@ -70,11 +70,13 @@ enum weir_status weiri_mapping_open(const char *what, int file, const struct wei
 	const size_t size = private_size + (size_t)head->size;
 	int saved_errno = errno;
 	/* The private part, and room for the shared part behind it. */
+	/* cppcheck-suppress invalidFunctionArg ; -1 is right without a file */
 	char *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	enum weir_status status = WEIR_OK;
 
 	if (base == MAP_FAILED) {
 		status = refuse(what, "no address space", WEIR_RESOURCE_EXHAUSTED, error);
+		/* cppcheck-suppress leakReturnValNotUsed ; it lies behind `base` */
 	} else if (mmap(base + private_size, (size_t)head->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file,
 	                WEIRI_MAPPING_HEAD) == MAP_FAILED ||
 	           madvise(base, private_size, MADV_WIPEONFORK) != 0) {

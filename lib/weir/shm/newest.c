@@ -237,8 +237,8 @@ bool weiri_newest_lay_out(const struct weiri_newest_geometry *geometry, struct w
 		return false;
 	layout->published = 0;
 	layout->bell = WEIRI_APART;
-	layout->writer = 2 * WEIRI_APART;
-	layout->seats = 3 * WEIRI_APART;
+	layout->writer = (size_t)2 * WEIRI_APART;
+	layout->seats = (size_t)3 * WEIRI_APART;
 	layout->claims = round_up(layout->seats + geometry->seats * sizeof(weiri_seat), WEIRI_APART);
 	layout->buffers = layout->claims + claims * sizeof(struct weiri_claim);
 	layout->stride = sizeof(struct weiri_buffer) + round_up(geometry->value_size, WEIRI_LINE);
@@ -270,5 +270,6 @@ void weiri_newest_sit(struct weiri_newest *newest, uint32_t seat)
 		/* [P2 release] the reader before has ended. */
 		weiri_store_release(claim_word(newest, (int)i), (uint64_t)NONE);
 	/* [relaxed] no other thread of this process knows the object yet. */
-	weiri_store_relaxed(&newest->idle, UINT64_MAX >> (64 - newest->geometry.claims));
+	weiri_store_relaxed(&newest->idle,
+	                    newest->geometry.claims < 64 ? (UINT64_C(1) << newest->geometry.claims) - 1 : UINT64_MAX);
 }

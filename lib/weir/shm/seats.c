@@ -86,7 +86,7 @@ static bool is_our_proc(uint64_t pid)
 uint64_t weiri_seats_self(void)
 {
 	uint64_t pid = (uint64_t)getpid();
-	struct about about;
+	struct about about = {0};
 
 	return is_our_proc(pid) && ask(pid, &about) == 0 ? about.start << PID_BITS | pid : 0;
 }
@@ -104,7 +104,7 @@ static bool is_missing(uint64_t pid)
 bool weiri_seats_is_gone(uint64_t identity)
 {
 	uint64_t pid = identity & ((UINT64_C(1) << PID_BITS) - 1);
-	struct about about;
+	struct about about = {0};
 	int refused = ask(pid, &about);
 
 	if (refused == ENOENT || refused == ESRCH)

@@ -86,6 +86,7 @@ static weir_shm_latest *open_mapping(const struct weiri_mapping *mapping, const 
 	latest->mapping = *mapping;
 	latest->identity = identity;
 	latest->seats = (weiri_seat *)(void *)(mapping->shared + layout->seats);
+	/* cppcheck-suppress AssignmentAddressToInteger ; the word is a pointer */
 	latest->bell.word = (_Atomic(uint32_t) *)(void *)(mapping->shared + layout->bell);
 	weiri_store_relaxed(&latest->bell.eventfd, -1); /* [relaxed] not published yet */
 	weiri_newest_open(&latest->newest, geometry, layout, mapping->shared);

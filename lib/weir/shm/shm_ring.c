@@ -96,6 +96,7 @@ static weir_shm_ring *open_mapping(const struct weiri_mapping *mapping, const st
 	ring->identity = identity;
 	ring->seats = (weiri_seat *)(void *)(mapping->shared + layout->seats);
 	for (size_t i = 0; i < 2; i++) {
+		/* cppcheck-suppress AssignmentAddressToInteger ; the word is a pointer */
 		ring->bells[i].word = (_Atomic(uint32_t) *)(void *)(mapping->shared + layout->bells + i * WEIRI_APART);
 		weiri_store_relaxed(&ring->bells[i].eventfd, -1); /* [relaxed] not published yet */
 	}

@@ -282,6 +282,7 @@ static struct weiri_version *create_version(struct weiri_record *record, const s
 
 static struct weiri_commit *create(struct weiri_record *record, const struct weiri_parts *parts)
 {
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): one of the two arrays is there. */
 	const weir_var *first = parts->of_tensors != NULL ? parts->of_tensors[0].var : parts->of_values[0].var;
 	const weir_allocator *allocator = &first->allocator;
 	size_t count = parts->count, size = cell_size(count);

@@ -41,6 +41,7 @@ static inline struct weir_value_part weiri_part(const struct weiri_parts *parts,
 	const struct weir_commit_part *part = parts->of_tensors;
 
 	if (part == NULL)
+		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): one of the two arrays is there. */
 		return parts->of_values[i];
 	return (struct weir_value_part){part[i].var, part[i].expected, weir_value_tensor(part[i].value)};
 }

@@ -133,6 +133,7 @@ static bool grow(weir_txn *txn)
 	}
 	memset(next.table, 0, 2 * next.room * sizeof(*next.table));
 	if (txn->count != 0)
+		/* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): entries are there if they are counted. */
 		memcpy(next.entries, txn->entries, txn->count * sizeof(*next.entries));
 	for (size_t i = 0; i < txn->count; i++)
 		next.table[find_place(&next, next.entries[i].var)] = (uint16_t)(i + 1);
