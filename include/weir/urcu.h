@@ -69,7 +69,8 @@
  *
  * Fork. The child has the attached flavours. It must do for liburcu what that asks for, such as
  * call_rcu_after_fork_child(). A grace period that another thread of the parent was just starting
- * counts as under way for ever in the child; weir_urcu_synchronize() is not affected.
+ * counts as under way for ever in the child; weir_urcu_synchronize() is not affected, but the child
+ * must not detach then: weir_urcu_detach() would wait for it.
  *
  * In weir_reclaim_get_stats() each attached flavour counts as one thread.
  * @since 0.1

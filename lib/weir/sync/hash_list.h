@@ -11,7 +11,8 @@
  * makes the mark of a bucket, the thread that claimed it. Other threads do not help: until the mark
  * is linked, they start at the nearest mark to the left. So a call that makes a mark, also a
  * look-up, allocates nothing. A thread stopped while it makes a mark costs the others the walk
- * through one bucket more.
+ * through one bucket more; if the list grows by many doublings afterwards, the buckets that were
+ * split from this one are reached by long walks.
  *
  * States of a mark, in its order
  *   0                        nobody has used the bucket
