@@ -53,6 +53,15 @@ ssize_t weiri_read(int file, void *bytes, size_t count)
 	return result;
 }
 
+ssize_t weiri_readlink(const char *path, char name[], size_t size)
+{
+	int before = off();
+	ssize_t result = readlink(path, name, size);
+
+	restore(before);
+	return result;
+}
+
 ssize_t weiri_pread(int file, void *bytes, size_t count, off_t offset)
 {
 	int before = off();

@@ -25,6 +25,7 @@
 WEIRI_SHARED int weiri_open(const char *path, int flags, mode_t mode);
 WEIRI_SHARED int weiri_close(int file);
 ssize_t weiri_read(int file, void *bytes, size_t count);
+ssize_t weiri_readlink(const char *path, char name[], size_t size);
 WEIRI_SHARED ssize_t weiri_pread(int file, void *bytes, size_t count, off_t offset);
 WEIRI_SHARED ssize_t weiri_write(int file, const void *bytes, size_t count);
 ssize_t weiri_pwrite(int file, const void *bytes, size_t count, off_t offset);

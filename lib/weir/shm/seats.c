@@ -77,7 +77,7 @@ static bool is_our_proc(uint64_t pid)
 {
 	int saved_errno = errno;
 	char name[24] = "";
-	ssize_t size = readlink("/proc/self", name, sizeof(name) - 1);
+	ssize_t size = weiri_readlink("/proc/self", name, sizeof(name) - 1);
 
 	errno = saved_errno;
 	return size > 0 && strtoull(name, NULL, 10) == pid;
