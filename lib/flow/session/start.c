@@ -130,14 +130,3 @@ void weir_run_cancel(weir_run *run, const weir_error *cause)
 		(void)weiri_fail(&kept, WEIR_CANCELLED, "the run was cancelled");
 	weiri_step_stop(WEIRI_CONTAINER_OF(run, struct weiri_step, run), &kept);
 }
-
-void weir_run_release(weir_run *run)
-{
-	struct weiri_step *step;
-
-	if (run == NULL)
-		return;
-	step = WEIRI_CONTAINER_OF(run, struct weiri_step, run);
-	(void)weiri_countdown_arrive(&step->session->handles);
-	weiri_step_release(step, 1);
-}

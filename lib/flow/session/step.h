@@ -50,6 +50,7 @@ struct weir_run {
 	weir_run_done_fn *done; /* NULL: a call waits */
 	void *context;
 	weir_tensor **results; /* room for them, part of the step's memory */
+	bool is_open;          /* feeds and fetches come while it runs */
 	struct weiri_delivery delivery;
 };
 
@@ -96,6 +97,7 @@ struct weiri_step_request {
 	weir_pool *pool; /* NULL: the session's */
 	uint32_t flags;  /* enum weir_run_flags */
 	bool awaited;    /* a call waits for the step on this thread */
+	bool open;       /* the feeds come late */
 };
 
 /* --- step.c --- */
@@ -118,6 +120,9 @@ void weiri_step_release(struct weiri_step *step, uint32_t count);
 /* Removes the hooks from the session's and the caller's tokens. */
 void weiri_step_disconnect(struct weiri_step *step);
 
+/* Returns WEIR_OK if the value fits feed i of the plan. */
+enum weir_status weiri_step_check_feed(const struct weiri_plan *plan, size_t i, const weir_tensor *value,
+                                       weir_error *error);
 /* Records that node `index` failed with `status`. */
 void weiri_step_node_failed(struct weiri_step *step, uint32_t index, enum weir_status status, const char *message);
 /* Stops the step. Only the first cause counts. */
@@ -140,6 +145,11 @@ enum weir_status weiri_step_outcome_so_far(struct weiri_step *step, weir_error *
 bool weiri_step_begin(struct weiri_step *step);
 /* Submits a task of this step to the pool. After this call the step may have been freed. */
 void weiri_step_submit(struct weiri_step *step, weir_task *task);
+/*
+ * Tells the units that wait for a late feed that it has come, or that it never comes, and the step is
+ * stopped. Runs what becomes ready, as far as it belongs on this thread.
+ */
+void weiri_step_arrive_feed(struct weiri_step *step, size_t feed);
 /* Continues after node `index` of the unit, which waited and has ended. Called in a task. */
 void weiri_step_resume(struct weiri_frame *frame, uint32_t unit, uint32_t index);
 
