@@ -61,7 +61,7 @@ static void end_step(struct weiri_step *step)
 static void end_and_tell(struct weiri_step *step)
 {
 	end_step(step);
-	if (step->run.done != NULL) {
+	if (step->is_started) {
 		weiri_step_tell(step);
 		return;
 	}
@@ -144,7 +144,7 @@ static bool belongs_to_pool(const struct runner *r, const struct weiri_plan_node
 	if (p->flags & WEIRI_OP_USER)
 		return !r->on_worker || other_work;
 	/* A caller that does not wait is not held up either. */
-	if ((!other_work && (r->on_worker || (step->run.done == NULL && !step->run.is_open))) || step->workers == 0)
+	if ((!other_work && (r->on_worker || (!step->is_started && !step->is_open))) || step->workers == 0)
 		return false;
 	for (uint32_t i = 0; i < p->input_count; i++) {
 		const weir_tensor *input = frame->values[frame->plan->uses[p->inputs + i].slot];
@@ -174,7 +174,7 @@ static void submit_unit(struct weiri_frame *frame, uint32_t unit, uint32_t at)
  * completion continues it, and then the step may have been freed. may_submit is false if the unit
  * was submitted for the sake of its first node.
  */
-static bool run_unit(struct runner *r, uint32_t unit, uint32_t at, bool may_submit)
+static WEIRI_ALWAYS_INLINE bool run_unit(struct runner *r, uint32_t unit, uint32_t at, bool may_submit)
 {
 	struct weiri_frame *frame = r->frame;
 	const struct weiri_plan_node *nodes = frame->plan->nodes;
@@ -211,7 +211,7 @@ static WEIRI_ALWAYS_INLINE void arrive(struct runner *r, uint32_t unit)
 	r->list = unit;
 }
 
-static void release_successors(struct runner *r, uint32_t unit)
+static WEIRI_ALWAYS_INLINE void release_successors(struct runner *r, uint32_t unit)
 {
 	const struct weiri_plan *plan = r->frame->plan;
 	const uint32_t *successors = plan->successors + plan->units[unit].successors;
@@ -363,7 +363,7 @@ bool weiri_step_begin(struct weiri_step *step)
 		frame->units[--r.roots].next = r.list;
 		r.list = r.roots;
 	}
-	for (size_t i = 0; frame->plan->late && !step->run.is_open && i < frame->plan->feed_count; i++)
+	for (size_t i = 0; frame->plan->late && !step->is_open && i < frame->plan->feed_count; i++)
 		arrive_feed(&r, i);
 	ended = frame->plan->unit_count == 0 || run_ready(&r);
 	if (ended)

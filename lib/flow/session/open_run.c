@@ -73,11 +73,11 @@ enum weir_status weir_run_open(weir_callable *callable, weir_cancel *cancel, con
 
 /* -- feed and close ---------------------------------------------------------------------------- */
 
-static enum weir_status check_run(const char *call, const weir_run *run, weir_error *error)
+static enum weir_status check_run(const char *call, weir_run *run, weir_error *error)
 {
 	if (run == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: run is NULL", call);
-	if (!run->is_open)
+	if (!step_of(run)->is_open)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: the run was started, not opened", call);
 	return WEIR_OK;
 }
@@ -239,7 +239,7 @@ void weir_run_release(weir_run *run)
 	if (run == NULL)
 		return;
 	step = step_of(run);
-	if (run->is_open)
+	if (step->is_open)
 		close_run(step, NULL);
 	(void)weiri_countdown_arrive(&step->session->handles);
 	weiri_step_release(step, 1);

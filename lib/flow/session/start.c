@@ -77,6 +77,7 @@ static enum weir_status start(const struct weiri_step_request *request, weir_run
 
 	if (status != WEIR_OK)
 		return status;
+	step->is_started = true;
 	step->run.done = done;
 	step->run.context = context;
 	/* First the handle: the completion may run inside this call, and may be given it by the caller. */

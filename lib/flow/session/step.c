@@ -98,9 +98,7 @@ static struct weiri_step *make_step(weir_session *session, struct weiri_plan *pl
 	weiri_latch_init(&step->failed);
 	weiri_latch_init(&step->stopped);
 	weiri_latch_init(&step->blamed);
-	weiri_handoff_init(&step->handoff);
-	step->run.done = NULL;
-	step->run.is_open = false;
+	step->is_started = false;
 	step->token = NULL;
 	step->user_token = NULL;
 	step->session_hook = NULL;
@@ -187,6 +185,8 @@ static void choose_threads(struct weiri_step *step, const struct weiri_step_requ
 	weir_session *session = step->session;
 
 	step->on_caller = request->flags == WEIR_RUN_ON_CALLER;
+	if (step->on_caller)
+		weiri_handoff_init(&step->handoff);
 	step->pool = request->pool != NULL ? request->pool : session->pool;
 	step->workers = step->on_caller               ? 0
 	                : step->pool == session->pool ? session->workers
@@ -195,7 +195,7 @@ static void choose_threads(struct weiri_step *step, const struct weiri_step_requ
 	step->caller_helps =
 		request->open || (request->awaited && ((step->workers == 0 && !step->on_caller) || weiri_inside_kernel()));
 	step->may_be_left = request->open || (step->plan->has_user_code && step->workers != 0);
-	step->run.is_open = request->open;
+	step->is_open = request->open;
 }
 
 enum weir_status weiri_step_create(const struct weiri_step_request *request, struct weiri_step **out, weir_error *error)
@@ -292,7 +292,7 @@ void weiri_step_node_failed(struct weiri_step *step, uint32_t index, enum weir_s
 	weiri_latch_set(&step->failed);
 	if (step->token != NULL)
 		(void)weir_cancel_fire(step->token, &step->failure);
-	if (step->run.is_open)
+	if (step->is_open)
 		weiri_signal_raise(&step->signal);
 }
 

@@ -47,10 +47,9 @@
 
 /* The part of a step that its caller has a handle on, if no call waits for the step. */
 struct weir_run {
-	weir_run_done_fn *done; /* NULL: a call waits */
+	weir_run_done_fn *done;
 	void *context;
 	weir_tensor **results; /* room for them, part of the step's memory */
-	bool is_open;          /* feeds and fetches come while it runs */
 	struct weiri_delivery delivery;
 };
 
@@ -64,11 +63,11 @@ struct weiri_step {
 	struct weiri_latch halted;     /* nodes that have not begun must not run */
 	struct weiri_latch incomplete; /* a node failed or was skipped */
 	struct weiri_latch ended;
-	bool on_caller;    /* the caller runs everything: tasks go to `handoff` */
-	bool caller_helps; /* the caller runs tasks of the pool while it waits */
-	bool may_be_left;  /* the caller need not wait for user code after a stop */
-	struct weiri_handoff handoff;
-	struct weir_run run;
+	bool is_started;    /* no call waits: run.done is called */
+	bool is_open;       /* feeds and fetches come while it runs */
+	bool on_caller;     /* the caller runs everything: tasks go to `handoff` */
+	bool caller_helps;  /* the caller runs tasks of the pool while it waits */
+	bool may_be_left;   /* the caller need not wait for user code after a stop */
 	weir_cancel *token; /* NULL in a plan that neither waits nor has user code */
 	weir_cancel *user_token;
 	weir_cancel_hook *session_hook;
@@ -78,6 +77,8 @@ struct weiri_step {
 	uint64_t shuffle;    /* seeds the order of ready units; 0: they are not shuffled */
 	struct weiri_frame frame;
 
+	struct weiri_handoff handoff; /* of a step on its caller */
+	struct weir_run run;          /* of a step that is started or open */
 	struct weiri_latch failed;
 	struct weiri_latch stopped;
 	struct weiri_latch blamed;
