@@ -208,6 +208,8 @@ static enum weir_status take_turn(weir_iterator *iterator, uint64_t deadline_ns,
 		return WEIR_OK;
 	if (deadline_ns != 0 && must_help(iterator))
 		return help_until_turn(iterator, deadline_ns, cancel, error);
+	if (cancel == NULL && deadline_ns != 0 && weiri_turn_take_soon(&iterator->turn))
+		return WEIR_OK;
 	return wait_for_turn(iterator, deadline_ns, cancel, error);
 }
 
@@ -237,7 +239,7 @@ static enum weir_status poll_root(weir_iterator *iterator, weir_tensor *parts[],
 }
 
 /* Returns WEIR_WOULD_BLOCK if the turn is stuck, else the outcome; the turn is then given up. */
-static enum weir_status poll_with_turn(weir_iterator *iterator, weir_tensor *parts[], weir_error *error)
+static enum weir_status poll_with_turn(weir_iterator *iterator, bool lingers, weir_tensor *parts[], weir_error *error)
 {
 	weir_tensor *element[WEIR_DATASET_MAX_WIDTH] = {NULL}; /* so that a failed call leaves parts as they are */
 	struct weiri_guard guard;
@@ -246,6 +248,8 @@ static enum weir_status poll_with_turn(weir_iterator *iterator, weir_tensor *par
 	weiri_guard_begin(&guard, iterator);
 	do {
 		status = poll_root(iterator, element, error);
+		if (status == WEIR_WOULD_BLOCK && lingers)
+			(void)weiri_turn_linger(&iterator->turn);
 	} while (status == WEIR_WOULD_BLOCK && !weiri_turn_stick(&iterator->turn));
 	weiri_guard_end(&guard);
 	if (status == WEIR_WOULD_BLOCK)
@@ -259,12 +263,14 @@ static enum weir_status poll_with_turn(weir_iterator *iterator, weir_tensor *par
 static enum weir_status next(weir_iterator *iterator, uint64_t deadline_ns, weir_cancel *cancel, weir_tensor *parts[],
                              weir_error *error)
 {
+	bool lingers = deadline_ns != 0 && !must_help(iterator);
+
 	for (;;) {
 		enum weir_status status = take_turn(iterator, deadline_ns, cancel, error);
 
 		if (status != WEIR_OK)
 			return status;
-		status = poll_with_turn(iterator, parts, error);
+		status = poll_with_turn(iterator, lingers, parts, error);
 		if (status == WEIR_OUT_OF_RANGE)
 			return weiri_fail(error, status, "iterator \"%s\": the end, after %llu elements", iterator->name,
 			                  (unsigned long long)weir_iterator_position(iterator));

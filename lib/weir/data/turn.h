@@ -37,6 +37,7 @@
 #ifndef WEIRI_DATA_TURN_H
 #define WEIRI_DATA_TURN_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -89,6 +90,44 @@ static inline bool weiri_turn_stick(struct weiri_turn *turn)
 		return true;
 	/* [P2 acquire] pairs with the resume that left AGAIN. */
 	(void)weiri_exchange_acquire(&turn->state, WEIRI_TURN_TAKEN);
+	return false;
+}
+
+#if defined(WEIRI_UNDER_MODEL)
+enum { WEIRI_TURN_PAUSES = 0, WEIRI_TURN_YIELDS = 0 };
+#else
+enum { WEIRI_TURN_PAUSES = 200, WEIRI_TURN_YIELDS = 8 };
+#endif
+
+/*
+ * Called by the holder, before it sticks and sleeps: what is under way on another processor often
+ * becomes ready within a microsecond, and a sleep costs several. Returns true if something did.
+ */
+static inline bool weiri_turn_linger(const struct weiri_turn *turn)
+{
+	/* [relaxed] a look; stick acquires what became ready. */
+	for (int i = 0; i < WEIRI_TURN_PAUSES + WEIRI_TURN_YIELDS; i++) {
+		if (weiri_load_relaxed(&turn->state) == WEIRI_TURN_AGAIN)
+			return true;
+		if (i < WEIRI_TURN_PAUSES)
+			weiri_pause();
+		else
+			(void)sched_yield();
+	}
+	return false;
+}
+
+/*
+ * Called by a thread without the turn, before it waits for it. Returns true if the caller now has
+ * the turn.
+ */
+static inline bool weiri_turn_take_soon(struct weiri_turn *turn)
+{
+	for (int i = 0; i < WEIRI_TURN_YIELDS; i++) {
+		(void)sched_yield();
+		if (weiri_turn_take(turn))
+			return true;
+	}
 	return false;
 }
 
