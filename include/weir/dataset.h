@@ -16,7 +16,11 @@
  *
  * | call                | threads   | progress       | blocks on            | allocates | signal-safe |
  * |---------------------|-----------|----------------|----------------------|-----------|-------------|
- * | weir_dataset_from_slices and all that create a dataset | any | allocator | allocator | yes | no |
+ * | weir_dataset_from_slices, _range, _generate | any | allocator | allocator   | yes       | no          |
+ * | weir_dataset_map, _filter, _interleave | any | allocator | allocator        | yes       | no          |
+ * | weir_dataset_shuffle, _batch, _padded_batch, _prefetch | any | allocator | allocator | yes | no     |
+ * | weir_dataset_repeat, _take, _skip | any | allocator | allocator             | yes       | no          |
+ * | weir_dataset_zip, _concatenate, _cache | any | allocator | allocator        | yes       | no          |
  * | weir_dataset_retain | any       | wait-free      | nothing              | no        | no          |
  * | weir_dataset_release | any      | wait-free + allocator, dispose | nothing | no     | no          |
  * | weir_dataset_width, _seed, _text | any | wait-free  | nothing           | no        | no          |

@@ -12,10 +12,10 @@
  */
 #include <stdalign.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/uncancelled.h"
 #include "data/stage.h"
 
 struct shuffle {
@@ -160,7 +160,7 @@ static uint64_t random_seed(const weir_dataset *dataset)
 	uint64_t seed;
 
 	/* Without the system's random numbers: the time and an address, so that two datasets still differ. */
-	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != (ssize_t)sizeof(seed))
+	if (weiri_getrandom(&seed, sizeof(seed)) != (ssize_t)sizeof(seed))
 		seed = number_of(weir_now_ns(), (uint64_t)(uintptr_t)dataset);
 	return seed;
 }

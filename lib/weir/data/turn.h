@@ -41,7 +41,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/assert.h"
 #include "base/atomic.h"
 
 enum weiri_turn_state { WEIRI_TURN_FREE = 0, WEIRI_TURN_TAKEN = 1, WEIRI_TURN_AGAIN = 2, WEIRI_TURN_STUCK = 3 };
@@ -71,7 +70,6 @@ static inline bool weiri_turn_take(struct weiri_turn *turn)
 /* Called by the holder. */
 static inline void weiri_turn_give(struct weiri_turn *turn)
 {
-	WEIR_ASSERT2(T1, weiri_peek(&turn->state) == WEIRI_TURN_TAKEN || weiri_peek(&turn->state) == WEIRI_TURN_AGAIN);
 	/* [P1 release] pairs with take. Over AGAIN too: the next holder polls anyway. */
 	weiri_store_release(&turn->state, WEIRI_TURN_FREE);
 }
