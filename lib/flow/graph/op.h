@@ -102,7 +102,7 @@ struct weiri_op {
 	weiri_touches_fn *touches;   /* NULL: none */
 };
 
-enum { WEIRI_MATH_MAX_INPUTS = 2, WEIRI_MATH_MAX_OUTPUTS = 2 };
+enum { WEIRI_MATH_MAX_INPUTS = 3, WEIRI_MATH_MAX_OUTPUTS = 2 };
 
 /* The run function of every op that has infer and compute. */
 enum weir_status weiri_math_run(const struct weiri_call *call);
