@@ -305,8 +305,7 @@ WEIR_API enum weir_status weir_op_less_equal(weir_graph *graph, const char *name
 WEIR_API enum weir_status weir_op_greater(weir_graph *graph, const char *name, weir_output a,
                                           weir_output b, weir_output *out, weir_error *error);
 WEIR_API enum weir_status weir_op_greater_equal(weir_graph *graph, const char *name, weir_output a,
-                                                weir_output b, weir_output *out,
-                                                weir_error *error);
+                                                weir_output b, weir_output *out, weir_error *error);
 
 /* On bool, repeated as the operands of weir_op_add(). Both operands are computed. @since 0.1 */
 WEIR_API enum weir_status weir_op_and(weir_graph *graph, const char *name, weir_output a,
