@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "graph/node.h"
 #include "tuples/queue_list.h"
+#include "tuples/transfer.h"
 #include "tuples/tuple.h"
 
 struct queue_use {
@@ -201,9 +202,9 @@ static enum weir_status start_enqueue(const struct weiri_call *call, weir_tensor
 	weir_tensor_queue *queue;
 	enum weir_status status = choose(call, &queue, &tuple);
 
-	return status == WEIR_OK
-	           ? weir_tensor_queue_start_enqueue(queue, tuple, queue->count, done, context, operation, call->error)
-	           : status;
+	return status == WEIR_OK ? weiri_tensor_queue_start_enqueue(queue, tuple, queue->count, false, call->trace, done,
+	                                                            context, operation, call->error)
+	                         : status;
 }
 
 static enum weir_status start_enqueue_many(const struct weiri_call *call, weir_tensor_queue_done_fn *done,
@@ -213,9 +214,9 @@ static enum weir_status start_enqueue_many(const struct weiri_call *call, weir_t
 	weir_tensor_queue *queue;
 	enum weir_status status = choose(call, &queue, &tuple);
 
-	return status == WEIR_OK
-	           ? weir_tensor_queue_start_enqueue_many(queue, tuple, queue->count, done, context, operation, call->error)
-	           : status;
+	return status == WEIR_OK ? weiri_tensor_queue_start_enqueue(queue, tuple, queue->count, true, call->trace, done,
+	                                                            context, operation, call->error)
+	                         : status;
 }
 
 static const struct weiri_op enqueue_op = {
@@ -292,7 +293,9 @@ static enum weir_status start_dequeue(const struct weiri_call *call, weir_tensor
 	weir_tensor_queue *queue;
 	enum weir_status status = choose(call, &queue, &none);
 
-	return status == WEIR_OK ? weir_tensor_queue_start_dequeue(queue, done, context, operation, call->error) : status;
+	return status == WEIR_OK
+	           ? weiri_tensor_queue_start_dequeue(queue, call->trace, done, context, operation, call->error)
+	           : status;
 }
 
 static enum weir_status start_batch(const struct weiri_call *call, enum weir_queue_op_kind kind,
@@ -310,7 +313,8 @@ static enum weir_status start_batch(const struct weiri_call *call, enum weir_que
 	if (count < 0)
 		return weiri_fail(call->error, WEIR_INVALID_ARGUMENT, "the batch size is %lld, must be at least 0",
 		                  (long long)count);
-	return weir_tensor_queue_start_dequeue_many(queue, kind, (size_t)count, done, context, operation, call->error);
+	return weiri_tensor_queue_start_batch(queue, kind, (size_t)count, call->trace, done, context, operation,
+	                                      call->error);
 }
 
 static enum weir_status start_dequeue_many(const struct weiri_call *call, weir_tensor_queue_done_fn *done,

@@ -12,6 +12,7 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "session/session.h"
+#include "session/trace.h"
 #include "run/critical_section.h"
 
 /*
@@ -29,6 +30,7 @@ struct runner {
 	int32_t credit; /* the weight of the nodes that may run before the next look */
 	bool on_worker;
 	uint64_t draws;
+	uint64_t now_ns; /* of a frame that is recorded: when the last node ended; 0: not known */
 	struct weiri_call call;
 	weir_error error;
 };
@@ -51,6 +53,8 @@ static void end_step(struct weiri_step *step)
 {
 	weiri_step_disconnect(step);
 	WEIR_ASSERT1(S1, !weiri_latch_is_set(&step->ended));
+	if (WEIRI_UNLIKELY(step->frame.trace != NULL))
+		weiri_trace_frame_ended(&step->frame, !weiri_latch_is_set(&step->incomplete));
 	weiri_latch_set(&step->ended);
 }
 
@@ -124,6 +128,34 @@ static void run_node(struct runner *r, const struct weiri_plan_node *p)
 		weiri_frame_node_ended(frame, p);
 }
 
+/* As run_node() or weiri_wait_start(), and records it. Returns false if the node waits. */
+static WEIRI_COLD bool run_traced(struct runner *r, uint32_t unit, uint32_t index)
+{
+	struct weiri_frame *frame = r->frame;
+	const struct weiri_plan_node *p = &frame->plan->nodes[index];
+	struct weiri_trace_point point = weiri_trace_start(frame, index, r->now_ns != 0 ? r->now_ns : weir_now_ns());
+	enum weir_status status;
+	bool ended;
+
+	weiri_trace_inputs(frame, index, &point, false);
+	r->call.trace = &point;
+	if ((p->flags & WEIRI_OP_WAITS) != 0) {
+		ended = weiri_wait_start(frame, unit, index, &r->call);
+		r->call.trace = NULL;
+		r->now_ns = 0;
+		return ended;
+	}
+	status = p->within == NULL ? p->run(&r->call) : run_within(p, &r->call);
+	r->call.trace = NULL;
+	weiri_trace_outputs(frame, index, &point);
+	weiri_trace_inputs(frame, index, &point, true);
+	r->now_ns = weiri_trace_end(frame, index, &point, status);
+	if (status != WEIR_OK)
+		weiri_step_node_failed(frame->step, index, status, r->error.message);
+	weiri_frame_node_ended(frame, p);
+	return true;
+}
+
 static bool belongs_to_pool(const struct runner *r, const struct weiri_plan_node *p)
 {
 	const struct weiri_frame *frame = r->frame;
@@ -183,6 +215,11 @@ static bool run_unit(struct runner *r, uint32_t unit, uint32_t at, bool may_subm
 		if (WEIRI_UNLIKELY(must_skip(r, p)))
 			continue;
 		find_inputs(r, p);
+		if (WEIRI_UNLIKELY(frame->trace != NULL)) {
+			if (!run_traced(r, unit, i))
+				return false;
+			continue;
+		}
 		if (WEIRI_LIKELY((p->flags & WEIRI_OP_WAITS) == 0))
 			run_node(r, p);
 		else if (!weiri_wait_start(frame, unit, i, &r->call))
@@ -264,11 +301,13 @@ static void begin_runner(struct runner *r, struct weiri_frame *frame, bool on_wo
 	r->roots = 0;
 	r->ended = 0;
 	r->credit = 0;
+	r->now_ns = 0;
 	r->on_worker = on_worker;
 	r->call.allocator = &frame->step->session->allocator;
 	r->call.token = frame->step->token;
 	r->call.deadline_ns = frame->step->deadline_ns;
 	r->call.error = &r->error;
+	r->call.trace = NULL;
 }
 
 /*

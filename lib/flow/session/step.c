@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "graph/layout.h"
 #include "session/session.h"
+#include "session/trace.h"
 
 /* The memory of a step is the spare one of its plan, if the plan has none. */
 static void free_step(struct weiri_step *step)
@@ -19,6 +20,8 @@ static void free_step(struct weiri_step *step)
 	struct weiri_plan *plan = step->plan;
 
 	weiri_frame_clear(&step->frame);
+	if (step->frame.trace != NULL)
+		weiri_trace_frame_free(&step->frame);
 	weir_cancel_release(step->token);
 	weir_cancel_release(step->user_token);
 	if (!weiri_spare_put(&plan->spare, step))
@@ -188,6 +191,8 @@ enum weir_status weiri_step_create(weir_session *session, struct weiri_plan *pla
 		return status != WEIR_OK ? status : weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "no memory for a step");
 	}
 	weiri_frame_begin(&step->frame, feeds);
+	if (session->trace != NULL)
+		weiri_trace_frame(session->trace, &step->frame, plan, WEIRI_TRACE_STEP, 0, 0);
 	step->deadline_ns = deadline_ns;
 	step->started_ns = step->deadline_ns != WEIR_NO_DEADLINE ? weir_now_ns() : 0;
 	step->caller_helps = session->workers == 0 || weiri_inside_kernel();
