@@ -268,7 +268,8 @@ static void build_section(struct world *w)
 
 static weir_var *new_var(const char *name)
 {
-	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .name = name, .dtype = WEIR_I64, .shape = &weir_shape_scalar};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .name = name, .dtype = WEIR_I64,
+	                                   .shape = &weir_shape_scalar};
 	weir_tensor *zero = integer(0);
 	weir_error error;
 	weir_var *var;
@@ -281,8 +282,8 @@ static weir_var *new_var(const char *name)
 static void build(struct world *w)
 {
 	struct weir_tensor_component component = {.dtype = WEIR_I64, .shape = &weir_shape_scalar};
-	struct weir_tensor_queue_options queue = {
-		WEIR_TENSOR_QUEUE_OPTIONS_INIT, .capacity = 4, .name = "q", .components = &component, .component_count = 1};
+	struct weir_tensor_queue_options queue = {WEIR_TENSOR_QUEUE_OPTIONS_INIT, .capacity = 4, .name = "q",
+	                                          .components = &component, .component_count = 1};
 	struct weir_critical_section_options section = {WEIR_CRITICAL_SECTION_OPTIONS_INIT, .name = "s"};
 	static const char *const names[VARS] = {"v0", "v1", "v2"};
 	weir_error error;
@@ -355,8 +356,8 @@ static void run_once(struct stress_thread *self, struct world *w)
 		const struct entry *e = &w->entries[one->fetched[i]];
 
 		STRESS_CHECK(!e->determined || value_of(results[i]) == e->value,
-		             "node n%" PRIu32 " of graph %" PRIx64 " is %" PRId64 ", expected %" PRId64, one->fetched[i], w->seed,
-		             value_of(results[i]), e->value);
+		             "node n%" PRIu32 " of graph %" PRIx64 " is %" PRId64 ", expected %" PRId64, one->fetched[i],
+		             w->seed, value_of(results[i]), e->value);
 		weir_tensor_release(results[i]);
 	}
 	weir_tensor_release(fed);

@@ -55,7 +55,8 @@ WEIR_API enum weir_status weir_trace_create(const struct weir_trace_options *opt
 
 /*
  * Frees the trace. Accepts NULL. Errors: WEIR_FAILED_PRECONDITION, and nothing happens, while a
- * session has it, or a run records into it.
+ * session has it, or a run records into it. The run may have told its end a moment before; once its
+ * session is destroyed, it has ended in every respect.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_trace_destroy(weir_trace *trace, weir_error *error);
