@@ -53,7 +53,10 @@ static void put_quoted(struct printer *to, const char *name)
 		}
 		if (*name == '"' || *name == '\\')
 			text[used++] = '\\';
-		text[used++] = *name == '\n' ? ' ' : *name;
+		text[used] = ' ';
+		if (*name != '\n')
+			text[used] = *name;
+		used++;
 	}
 	text[used] = '\0';
 	put(to, text);
