@@ -30,7 +30,8 @@ struct runner {
 	int32_t credit; /* the weight of the nodes that may run before the next look */
 	bool on_worker;
 	uint64_t draws;
-	uint64_t now_ns; /* of a frame that is recorded: when the last node ended; 0: not known */
+	struct weiri_trace_buffer *buffer; /* of a frame that is recorded: of this thread */
+	uint64_t now_ns;                   /* of a frame that is recorded: when the last node ended; 0: not known */
 	struct weiri_call call;
 	weir_error error;
 };
@@ -140,7 +141,8 @@ static WEIRI_COLD bool run_traced(struct runner *r, uint32_t unit, uint32_t inde
 {
 	struct weiri_frame *frame = r->frame;
 	const struct weiri_plan_node *p = &frame->plan->nodes[index];
-	struct weiri_trace_point point = weiri_trace_start(frame, index, r->now_ns != 0 ? r->now_ns : weir_now_ns());
+	struct weiri_trace_point point =
+		weiri_trace_start(frame, index, r->buffer, r->now_ns != 0 ? r->now_ns : weir_now_ns());
 	enum weir_status status;
 	bool ended;
 
@@ -156,7 +158,7 @@ static WEIRI_COLD bool run_traced(struct runner *r, uint32_t unit, uint32_t inde
 	r->call.trace = NULL;
 	weiri_trace_outputs(frame, index, &point);
 	weiri_trace_inputs(frame, index, &point, true);
-	r->now_ns = weiri_trace_end(frame, index, &point, status);
+	r->now_ns = weiri_trace_end(frame, index, r->buffer, &point, status);
 	if (status != WEIR_OK)
 		weiri_step_node_failed(frame->step, index, status, r->error.message);
 	weiri_frame_node_ended(frame, p);
@@ -310,6 +312,7 @@ static void begin_runner(struct runner *r, struct weiri_frame *frame, bool on_wo
 	r->ended = 0;
 	r->credit = 0;
 	r->now_ns = 0;
+	r->buffer = WEIRI_UNLIKELY(frame->trace != NULL) ? weiri_trace_writer(frame) : NULL;
 	r->on_worker = on_worker;
 	r->call.allocator = &frame->step->session->allocator;
 	r->call.token = frame->step->token;

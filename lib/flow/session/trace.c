@@ -418,13 +418,18 @@ void weiri_trace_frame_free(struct weiri_frame *frame)
 
 /* -- nodes ------------------------------------------------------------------------------------- */
 
-struct weiri_trace_point weiri_trace_start(const struct weiri_frame *frame, uint32_t index, uint64_t start_ns)
+struct weiri_trace_buffer *weiri_trace_writer(const struct weiri_frame *frame)
+{
+	return weiri_trace_buffer_mine(&frame->trace->trace->buffers);
+}
+
+struct weiri_trace_point weiri_trace_start(const struct weiri_frame *frame, uint32_t index,
+                                           struct weiri_trace_buffer *buffer, uint64_t start_ns)
 {
 	const struct weiri_frame_trace *of = frame->trace;
 	const uint32_t *from = of->plan->nodes + of->plan->starts[index];
 	size_t count = of->plan->starts[index + 1] - of->plan->starts[index];
 	size_t words = WEIRI_TRACE_START_WORDS + count;
-	struct weiri_trace_buffer *buffer = weiri_trace_buffer_mine(&of->trace->buffers);
 	struct weiri_trace_point point = {&of->trace->buffers, 0};
 	uint64_t *at;
 
@@ -445,11 +450,10 @@ struct weiri_trace_point weiri_trace_start(const struct weiri_frame *frame, uint
 	return point;
 }
 
-uint64_t weiri_trace_end(const struct weiri_frame *frame, uint32_t index, const struct weiri_trace_point *point,
-                         enum weir_status status)
+uint64_t weiri_trace_end(const struct weiri_frame *frame, uint32_t index, struct weiri_trace_buffer *buffer,
+                         const struct weiri_trace_point *point, enum weir_status status)
 {
 	struct weiri_frame_trace *of = frame->trace;
-	struct weiri_trace_buffer *buffer = weiri_trace_buffer_mine(&of->trace->buffers);
 	uint64_t *at = buffer != NULL ? weiri_trace_reserve(buffer, WEIRI_TRACE_END_WORDS) : NULL;
 	uint64_t now_ns = weir_now_ns();
 

@@ -63,11 +63,18 @@ void weiri_trace_frame_ended(const struct weiri_frame *frame, bool complete);
 void weiri_trace_frame_free(struct weiri_frame *frame);
 void weiri_traced_plans_free(struct weiri_plan *plan, const weir_allocator *allocator);
 
-/* Returns a point for the new event of node `index`, which starts at start_ns. */
-struct weiri_trace_point weiri_trace_start(const struct weiri_frame *frame, uint32_t index, uint64_t start_ns);
-/* The node has ended, and its outputs are stored. Returns the time. */
-uint64_t weiri_trace_end(const struct weiri_frame *frame, uint32_t index, const struct weiri_trace_point *point,
-                         enum weir_status status);
+/*
+ * Returns the buffer of this thread, which it may use as long as it runs; or NULL, and then there is
+ * no memory. To find it takes time linear in the number of threads, and a thread that has not used
+ * Weir before asks the system for its id.
+ */
+struct weiri_trace_buffer *weiri_trace_writer(const struct weiri_frame *frame);
+/* Returns a point for the new event of node `index`, which starts at start_ns. `buffer` may be NULL. */
+struct weiri_trace_point weiri_trace_start(const struct weiri_frame *frame, uint32_t index,
+                                           struct weiri_trace_buffer *buffer, uint64_t start_ns);
+/* The node has ended, and its outputs are stored. Returns the time. `buffer` may be NULL. */
+uint64_t weiri_trace_end(const struct weiri_frame *frame, uint32_t index, struct weiri_trace_buffer *buffer,
+                         const struct weiri_trace_point *point, enum weir_status status);
 /* Records checksums of the outputs, if the trace has them, before the node's uses end. */
 void weiri_trace_outputs(const struct weiri_frame *frame, uint32_t index, const struct weiri_trace_point *point);
 /* Records checksums of the inputs, if the trace has them. With `after`, of those that the node did not take. */

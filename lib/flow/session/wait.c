@@ -54,7 +54,7 @@ static WEIRI_COLD void record_end(const struct weiri_wait *wait)
 {
 	weiri_trace_outputs(wait->frame, wait->index, &wait->point);
 	weiri_trace_inputs(wait->frame, wait->index, &wait->point, true);
-	(void)weiri_trace_end(wait->frame, wait->index, &wait->point, wait->status);
+	(void)weiri_trace_end(wait->frame, wait->index, weiri_trace_writer(wait->frame), &wait->point, wait->status);
 }
 
 /* Ends the wait. Both parties have arrived. */
