@@ -26,6 +26,8 @@
 #include "trace/trace.h"
 
 enum { MOST_NODES = 28, LEAST_NODES = 4, CALLERS = 3, RUNS = 10, VARS = 3, SIGNATURES = 4, SHRINKS = 12 };
+/* One run in so many closes the queue or fires the token; or closes the session. */
+enum { SELDOM = 4 * RUNS, RARELY = 8 * RUNS };
 
 enum kind {
 	CONSTANT,
@@ -371,11 +373,11 @@ static void call(struct stress_thread *self, void *context)
 		stress_begin(self, "run");
 		run_once(self, w);
 		stress_end(self, 1);
-		if (stress_one_in(self, 4 * RUNS))
+		if (stress_one_in(self, SELDOM))
 			(void)weir_tensor_queue_close(w->queue, WEIR_CLOSE_DRAIN, NULL);
-		if (stress_one_in(self, 4 * RUNS))
+		if (stress_one_in(self, SELDOM))
 			(void)weir_cancel_fire(w->token, NULL);
-		if (stress_one_in(self, 8 * RUNS))
+		if (stress_one_in(self, RARELY))
 			(void)weir_session_close(w->session, NULL);
 	}
 }
