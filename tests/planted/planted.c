@@ -75,19 +75,33 @@ static void build_queue(void)
 	must(weir_graph_add_control(graph, put, fetches[fetch_count++].node, &e), &e);
 }
 
+/* Nodes that a fault may run twice without harm. */
+static void build_chain(void)
+{
+	weir_node *first;
+	weir_error e;
+
+	must(weir_op_no_op(graph, "first", &first, &e), &e);
+	must(weir_op_no_op(graph, "last", &target, &e), &e);
+	must(weir_graph_add_control(graph, first, target, &e), &e);
+}
+
 static void run_all(weir_session *session, bool feeds_both)
 {
 	struct weir_feed feeds[2] = {{x, number(1)}, {doubled, number(2)}};
+	/* A second reference: no op may write over what is fed. */
+	weir_tensor *held = weir_tensor_retain(feeds[0].value);
 	weir_tensor *results[3];
 	weir_error e;
 
 	for (int i = 0; i < RUNS; i++) {
-		must(weir_session_run(session, feeds, feeds_both ? 2 : 1, fetches, fetch_count, results, &target, target != NULL,
-		                      WEIR_NO_DEADLINE, NULL, &e),
+		must(weir_session_run(session, feeds, feeds_both ? 2 : 1, fetches, fetch_count, results, &target,
+		                      target != NULL, WEIR_NO_DEADLINE, NULL, &e),
 		     &e);
 		for (size_t k = 0; k < fetch_count; k++)
 			weir_tensor_release(results[k]);
 	}
+	weir_tensor_release(held);
 	weir_tensor_release(feeds[0].value);
 	weir_tensor_release(feeds[1].value);
 }
@@ -131,10 +145,11 @@ static void check(const weir_trace *trace)
 
 static void make_objects(void)
 {
-	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .name = "w", .dtype = WEIR_F32, .shape = &weir_shape_scalar};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .name = "w", .dtype = WEIR_F32,
+	                                   .shape = &weir_shape_scalar};
 	struct weir_tensor_component component = {.dtype = WEIR_F32, .shape = &weir_shape_scalar};
-	struct weir_tensor_queue_options line = {
-		WEIR_TENSOR_QUEUE_OPTIONS_INIT, .capacity = 4, .name = "q", .components = &component, .component_count = 1};
+	struct weir_tensor_queue_options line = {WEIR_TENSOR_QUEUE_OPTIONS_INIT, .capacity = 4, .name = "q",
+	                                         .components = &component, .component_count = 1};
 	weir_tensor *one = number(1);
 	weir_error e;
 
@@ -156,7 +171,10 @@ int main(int argc, char *argv[])
 		return 1;
 	expected = argv[2];
 	make_objects();
-	build_values();
+	if (strcmp(argv[1], "values") == 0 || strcmp(argv[1], "feeds") == 0)
+		build_values();
+	if (strcmp(argv[1], "chain") == 0)
+		build_chain();
 	if (strcmp(argv[1], "variable") == 0)
 		build_variable();
 	if (strcmp(argv[1], "queue") == 0)
