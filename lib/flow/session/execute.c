@@ -203,6 +203,29 @@ static void submit_unit(struct weiri_frame *frame, uint32_t unit, uint32_t at)
 	weiri_step_submit(frame->step, &state->task);
 }
 
+/* As run_unit(), for a frame that is recorded: no other frame pays for it at each node. */
+static WEIRI_COLD bool run_traced_unit(struct runner *r, uint32_t unit, uint32_t at, bool may_submit)
+{
+	const struct weiri_plan_node *nodes = r->frame->plan->nodes;
+	uint32_t end = r->frame->plan->units[unit].end;
+
+	for (uint32_t i = at; i < end; i++) {
+		const struct weiri_plan_node *p = &nodes[i];
+
+		if ((p->flags & (WEIRI_OP_USER | WEIRI_OP_HEAVY)) != 0 && may_submit && belongs_to_pool(r, p)) {
+			submit_unit(r->frame, unit, i);
+			return false;
+		}
+		may_submit = true;
+		if (must_skip(r, p))
+			continue;
+		find_inputs(r, p);
+		if (!run_traced(r, unit, i))
+			return false;
+	}
+	return true;
+}
+
 /*
  * Runs the nodes of the unit from `at` on. Returns true if the unit has ended; false if a task or a
  * completion continues it, and then the step may have been freed. may_submit is false if the unit
@@ -214,6 +237,8 @@ static bool run_unit(struct runner *r, uint32_t unit, uint32_t at, bool may_subm
 	const struct weiri_plan_node *nodes = frame->plan->nodes;
 	uint32_t end = frame->plan->units[unit].end;
 
+	if (WEIRI_UNLIKELY(frame->trace != NULL))
+		return run_traced_unit(r, unit, at, may_submit);
 	for (uint32_t i = at; i < end; i++) {
 		const struct weiri_plan_node *p = &nodes[i];
 
@@ -225,11 +250,6 @@ static bool run_unit(struct runner *r, uint32_t unit, uint32_t at, bool may_subm
 		if (WEIRI_UNLIKELY(must_skip(r, p)))
 			continue;
 		find_inputs(r, p);
-		if (WEIRI_UNLIKELY(frame->trace != NULL)) {
-			if (!run_traced(r, unit, i))
-				return false;
-			continue;
-		}
 		if (WEIRI_LIKELY((p->flags & WEIRI_OP_WAITS) == 0))
 			run_node(r, p);
 		else if (!weiri_wait_start(frame, unit, i, &r->call))
