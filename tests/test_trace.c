@@ -3,6 +3,7 @@
  */
 #include <pthread.h>
 #include <stdio.h>
+#include <weir/flow/callable.h>
 
 #include "failing_allocator.h"
 #include "graph_kit.h"
@@ -251,6 +252,37 @@ Test(trace, a_step_that_fails_or_is_fed_records_what_ran)
 	trace_kit_expect_right(trace);
 	kit_end(session, graph);
 	cr_assert_eq(weir_trace_destroy(trace, NULL), WEIR_OK);
+}
+
+Test(trace, one_run_may_be_recorded_and_others_not)
+{
+	struct weir_run_options options = {WEIR_RUN_OPTIONS_INIT};
+	weir_graph *graph = kit_graph();
+	weir_trace *trace = new_trace(0), *other = new_trace(0);
+	weir_output sum;
+	weir_session *session = kit_session(graph, 0);
+	weir_callable *callable = NULL;
+	weir_tensor *result = NULL;
+	struct trace back;
+
+	cr_assert_eq(weir_op_add(graph, NULL, kit_constant(graph, kit_f32(1)), kit_constant(graph, kit_f32(2)), &sum, NULL),
+	             WEIR_OK);
+	cr_assert_eq(weir_session_compile(session, NULL, 0, &sum, 1, NULL, 0, NULL, &callable, NULL), WEIR_OK);
+	for (int i = 0; i < 4; i++) {
+		options.trace = i == 0 ? NULL : i == 1 ? other : trace;
+		cr_assert_eq(weir_callable_run(callable, NULL, &result, WEIR_NO_DEADLINE, NULL, &options, NULL), WEIR_OK);
+		weir_tensor_release(result);
+	}
+	trace_kit_load(trace, &back);
+	cr_expect_eq(back.event_count, 2);
+	cr_expect_eq(back.plan_count, 1, "a plan is described once");
+	trace_free(&back);
+	trace_kit_expect_right(trace);
+	trace_kit_expect_right(other);
+	weir_callable_release(callable);
+	kit_end(session, graph);
+	cr_assert_eq(weir_trace_destroy(trace, NULL), WEIR_OK);
+	cr_assert_eq(weir_trace_destroy(other, NULL), WEIR_OK);
 }
 
 Test(trace, what_finds_no_room_is_dropped_and_counted)
