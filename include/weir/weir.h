@@ -21,6 +21,7 @@
 #include <weir/pool.h>
 #include <weir/priority_queue.h>
 #include <weir/queue.h>
+#include <weir/queue_u64.h>
 #include <weir/queue_runner.h>
 #include <weir/reclaim.h>
 #include <weir/ring.h>
@@ -34,6 +35,7 @@
 #include <weir/status.h>
 #include <weir/store.h>
 #include <weir/tensor.h>
+#include <weir/thread.h>
 #include <weir/time.h>
 #include <weir/txn.h>
 #include <weir/value.h>
