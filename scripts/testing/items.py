@@ -199,6 +199,9 @@ def built_checks(variant):
         yield "symbols", [], [folder / "lib/weir/libweir.so", "--flow", folder / "lib/flow/libweir-flow.so",
                                "--urcu", folder / "lib/urcu/libweir-urcu.so"]
         yield "install", [], [folder]
+        yield "bindings", [], [folder]
+        # The long form builds the Debian packages in two folders, and compares them.
+        yield "packages", [], [] if "WEIR_MODEL_LONG" in os.environ else ["--once"]
         yield "loading", [], [folder]
         yield "abi", [], [folder]
         yield "releases", [], [folder]
