@@ -265,6 +265,8 @@ const struct loop_contender *const bench_loops[] = {
 	&mutex_loop_contender,      NULL,
 };
 
+const struct loop_contender *const bench_watches[] = {&weir_watch_contender, &mutex_watch_contender, NULL};
+
 const char *const bench_absent[] = {
 #ifndef WEIR_BENCH_ATOMIC_QUEUE
 	"atomic_queue (libatomic-queue-dev)",
