@@ -208,12 +208,17 @@ def built_checks(variant):
         yield "letters", [], [folder]
 
 
+# Of processor time, if a check may take more than 120.
+SECONDS_OF = {"packages": 400}
+
+
 def built_items(variant, keep, form):
     for name, prefix, words in built_checks(variant):
         if keep.matches(f"check_{name}"):
             command = [*prefix, ROOT / "scripts" / f"check_{name}", *words]
             log = form.logs / f"built-{variant}" / f"{name}.log"
-            yield Item(name, lambda name=name, command=command, log=log: lines_of(name, command, 120, log), sources=TREE)
+            yield Item(name, lambda name=name, command=command, log=log: lines_of(
+                name, command, SECONDS_OF.get(name, 120), log), sources=TREE)
 
 
 def remove_old_logs(logs):

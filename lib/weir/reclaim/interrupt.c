@@ -11,8 +11,8 @@
 
 const weir_error weiri_interrupt_cause = {WEIR_CANCELLED, "a signal interrupted the wait"};
 
-/* 146 years after the start of the machine: a time that Linux can represent. */
-static const uint64_t far_ns = UINT64_C(1) << 62;
+/* 68 years after the start of the machine: the last second that Linux can represent everywhere. */
+static const uint64_t far_ns = UINT64_C(2147483647) * 1000000000u;
 
 enum weir_status weir_thread_set_interrupt(weir_thread_interrupt_fn *fn, void *context)
 {
