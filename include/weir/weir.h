@@ -12,6 +12,7 @@
 #include <weir/cancel.h>
 #include <weir/coordinator.h>
 #include <weir/critical_section.h>
+#include <weir/dataset.h>
 #include <weir/dump.h>
 #include <weir/log.h>
 #include <weir/metrics.h>
@@ -23,6 +24,7 @@
 #include <weir/queue.h>
 #include <weir/queue_u64.h>
 #include <weir/queue_runner.h>
+#include <weir/read_section.h>
 #include <weir/reclaim.h>
 #include <weir/ring.h>
 #include <weir/ring_list.h>
@@ -40,7 +42,6 @@
 #include <weir/txn.h>
 #include <weir/value.h>
 #include <weir/var.h>
-#include <weir/read_section.h>
 #include <weir/var_cache.h>
 #include <weir/version.h>
 #include <weir/watch.h>
