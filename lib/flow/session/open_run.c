@@ -61,6 +61,7 @@ enum weir_status weir_run_open(weir_callable *callable, weir_cancel *cancel, con
 	request.session = callable->session;
 	request.plan = callable->plan;
 	request.pool = options.pool;
+	request.trace = options.trace;
 	status = weiri_step_create(&request, &step, error);
 	if (status != WEIR_OK)
 		return status;
