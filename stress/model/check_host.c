@@ -130,12 +130,25 @@ static void ask_to_be_told(void)
 	weiri_host_set_wanted(wanted);
 }
 
+/* The record of this thread becomes vacant at its end. */
+static void read_in_a_section_of_weir(void)
+{
+	struct weiri_record *record = weiri_record_get();
+	uint64_t outer = weiri_section_enter(record);
+	const struct object *object;
+
+	weiri_section_read(record, &scene.newest, &object);
+	weir_model_assert(object->whole == 1);
+	weiri_section_leave(record, outer);
+}
+
 #define LETTERS(LETTER) \
 	LETTER('o', "attach the host", attach()) \
 	LETTER('r', "read twice in a foreign section", read_twice(me)) \
 	LETTER('w', "replace the object, and retire the old one", replace()) \
 	LETTER('g', "a grace period; if it ends at once, the host advances", wait_for_readers()) \
 	LETTER('f', "free what was retired", collect()) \
+	LETTER('s', "read in a section of Weir", read_in_a_section_of_weir()) \
 	LETTER('W', "wait for memory", wait_for_memory()) \
 	LETTER('t', "ask to be told of collections", ask_to_be_told())
 
@@ -200,6 +213,7 @@ static const struct row {
 	{"host_is_attached_beside_replacement_and_collection", {"or", "wf"}, BEFORE_ATTACHING, 30},
 	{"host_read_of_another_thread_after_the_attachment", {"o", "r", "wf"}, BEFORE_ATTACHING, 30},
 	{"host_advances_beside_1_that_waits_for_memory", {"W", "g"}, OVER_THE_BUDGET, 0},
+	{"host_in_a_record_that_read_beside_replacement", {"s", "o", "wf"}, BEFORE_ATTACHING, 30},
 	{"host_is_told_of_a_collection", {"t", "wf"}, ATTACHED, 30},
 };
 
