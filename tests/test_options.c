@@ -3,8 +3,10 @@
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #include <weir/flow.h>
 
 /*
@@ -159,6 +161,31 @@ static enum weir_status create_summary(const void *options, weir_error *error)
 	return weir_summary_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
 }
 
+static enum weir_status create_batch(const void *options, weir_error *error)
+{
+	weir_dataset *range = NULL, *batch = NULL;
+	enum weir_status status;
+
+	cr_assert_eq(weir_dataset_range(0, 1, 1, NULL, &range, NULL), WEIR_OK);
+	status = weir_dataset_batch(range, 1, options, &batch, error);
+	weir_dataset_release(batch);
+	weir_dataset_release(range);
+	return status;
+}
+
+static enum weir_status create_iterator(const void *options, weir_error *error)
+{
+	weir_dataset *range = NULL;
+	weir_iterator *iterator = NULL;
+	enum weir_status status;
+
+	cr_assert_eq(weir_dataset_range(0, 1, 1, NULL, &range, NULL), WEIR_OK);
+	status = weir_iterator_create(range, options, &iterator, error);
+	cr_expect_eq(weir_iterator_destroy(iterator, NULL), WEIR_OK);
+	weir_dataset_release(range);
+	return status;
+}
+
 static enum weir_status create_pool(const void *options, weir_error *error)
 {
 	weir_pool *made = NULL;
@@ -209,6 +236,45 @@ static enum weir_status create_session(const void *options, weir_error *error)
 	status = weir_session_create(graph, options, &made, error);
 	cr_expect_eq(weir_session_destroy(made, NULL), WEIR_OK);
 	cr_expect_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
+	return status;
+}
+
+static enum weir_status create_shm_ring(const void *options, weir_error *error)
+{
+	int file = memfd_create("ring", MFD_ALLOW_SEALING);
+	weir_shm_ring *made = NULL;
+	enum weir_status status = weir_shm_ring_create(file, 4, 8, options, &made, error);
+
+	(void)close(file);
+	return weir_shm_ring_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
+}
+
+static enum weir_status create_shm_latest(const void *options, weir_error *error)
+{
+	int file = memfd_create("latest", MFD_ALLOW_SEALING);
+	weir_shm_latest *made = NULL;
+	enum weir_status status = weir_shm_latest_create(file, 8, options, &made, error);
+
+	(void)close(file);
+	return weir_shm_latest_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
+}
+
+/* Creates no object but a file, which has a name of its own. */
+static enum weir_status save_checkpoint(const void *options, weir_error *error)
+{
+	struct weir_checkpoint_tensor part = {.name = "one"};
+	char path[] = "/tmp/weir-options-XXXXXX";
+	weir_tensor *one = NULL;
+	enum weir_status status;
+	int file = mkstemp(path);
+
+	cr_assert_geq(file, 0);
+	cr_assert_eq(weir_tensor_scalar_i64(1, &one), WEIR_OK);
+	part.tensor = one;
+	status = weir_checkpoint_save_tensors(&part, 1, path, options, error);
+	weir_tensor_release(one);
+	(void)close(file);
+	(void)unlink(path);
 	return status;
 }
 
@@ -266,6 +332,8 @@ static const struct call {
 	{"histogram", create_histogram, &nothing, sizeof(size_t), sizeof(struct weir_histogram_options)},
 	{"summary", create_summary, &nothing, sizeof(size_t), sizeof(struct weir_histogram_options)},
 	{"pool", create_pool, &nothing, sizeof(size_t), sizeof(struct weir_pool_options)},
+	{"batch", create_batch, &nothing, sizeof(size_t), sizeof(struct weir_dataset_options)},
+	{"weir_iterator_create", create_iterator, &nothing, sizeof(size_t), sizeof(struct weir_iterator_options)},
 	{"coordinator", create_coordinator, &nothing, sizeof(size_t), sizeof(struct weir_coordinator_options)},
 	{"queue runner", create_queue_runner, &queue_runner, offsetof(struct weir_queue_runner_options, threads_per_step),
      sizeof(queue_runner)},
@@ -273,6 +341,9 @@ static const struct call {
      sizeof(struct weir_critical_section_options)},
 	{"graph", create_graph, &nothing, sizeof(size_t), sizeof(struct weir_graph_options)},
 	{"session", create_session, &nothing, sizeof(size_t), sizeof(struct weir_session_options)},
+	{"shm ring", create_shm_ring, &nothing, sizeof(size_t), sizeof(struct weir_shm_ring_options)},
+	{"shm latest", create_shm_latest, &nothing, sizeof(size_t), sizeof(struct weir_shm_latest_options)},
+	{"checkpoint", save_checkpoint, &nothing, sizeof(size_t), sizeof(struct weir_checkpoint_options)},
 };
 enum { CALLS = sizeof(calls) / sizeof(calls[0]), ROOM = 256 };
 

@@ -12,6 +12,7 @@
 #include <weir/cancel.h>
 #include <weir/coordinator.h>
 #include <weir/critical_section.h>
+#include <weir/dataset.h>
 #include <weir/dump.h>
 #include <weir/log.h>
 #include <weir/metrics.h>
@@ -21,7 +22,9 @@
 #include <weir/pool.h>
 #include <weir/priority_queue.h>
 #include <weir/queue.h>
+#include <weir/queue_u64.h>
 #include <weir/queue_runner.h>
+#include <weir/read_section.h>
 #include <weir/reclaim.h>
 #include <weir/ring.h>
 #include <weir/ring_list.h>
@@ -34,11 +37,11 @@
 #include <weir/status.h>
 #include <weir/store.h>
 #include <weir/tensor.h>
+#include <weir/thread.h>
 #include <weir/time.h>
 #include <weir/txn.h>
 #include <weir/value.h>
 #include <weir/var.h>
-#include <weir/read_section.h>
 #include <weir/var_cache.h>
 #include <weir/version.h>
 #include <weir/watch.h>
