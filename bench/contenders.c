@@ -169,17 +169,18 @@ const struct read_contender *const bench_readers[] = {
 };
 
 const struct update_contender *const bench_updates[] = {
-	&weir_update_contender,
-	&weir_inline_update_contender,
-	&weir_pointer_update_contender,
-	&mutex_update_contender,
+	&weir_update_contender,         &weir_inline_update_contender,
+	&weir_pointer_update_contender, &mutex_update_contender,
 #ifdef WEIR_BENCH_SHARED_PTR
 	&shared_ptr_update_contender,
 #endif
 #ifdef WEIR_BENCH_URCU
 	&urcu_update_contender,
 #endif
-	NULL,
+#ifdef WEIR_BENCH_RUST
+	&arc_swap_update_contender,
+#endif
+	&left_right_update_contender,   NULL,
 };
 
 const struct addition_contender *const bench_additions[] = {

@@ -19,6 +19,11 @@ static const struct stress_scenario scenarios[] = {
 	{"variable_stopped", "a thread stalled anywhere blocks no reader, writer or commit", scenario_variable_stopped},
 	{"variable_handles", "handles without a slot, moved to other threads, outliving thread and variable",
      scenario_variable_handles},
+	{"value", "bytes and pointers: values are whole, an object is released once, no change is lost", scenario_value},
+#if defined(STRESS_URCU)
+	{"urcu", "sections of liburcu keep what they found; one that stays gets writers refused, within the bound",
+     scenario_urcu},
+#endif
 	{"snapshot_torn", "snapshots are of one instant and agree with real time", scenario_snapshot_torn},
 	{"commit_conflict", "conflicting commits keep a total", scenario_commit_conflict},
 	{"queue_fifo", "queues lose, duplicate and reorder nothing; exact capacity", scenario_queue_fifo},

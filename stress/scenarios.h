@@ -18,6 +18,9 @@ void scenario_table(void);
 void scenario_named_store(void);
 void scenario_named_store_stopped(void);
 
+void scenario_value(void);
+/* Only where liburcu is. */
+void scenario_urcu(void);
 void scenario_variable_read(void);
 void scenario_variable_counter(void);
 void scenario_variable_stopped(void);

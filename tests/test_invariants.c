@@ -22,12 +22,14 @@
 #include <weir/priority_queue.h>
 #include <weir/queue_runner.h>
 #include <weir/read_section.h>
+#include <weir/reclaim.h>
 #include <weir/spsc.h>
 #include <weir/flow/staging.h>
 #include <weir/store.h>
 #include <weir/flow/op.h>
 #include <weir/tensor.h>
 #include <weir/txn.h>
+#include <weir/value.h>
 #include <weir/var.h>
 #include <weir/var_cache.h>
 #include <weir/watch.h>
@@ -43,6 +45,7 @@
 #include "queue/shuffle.h"
 #include "areas/tree.h"
 #include "reclaim/eras.h"
+#include "reclaim/magazine.h"
 #include "reclaim/scope.h"
 #include "ring/layout.h"
 #include "ring/ring_list.h"
@@ -869,6 +872,59 @@ static void end_in_a_section(void)
 	}
 }
 
+/* A variable of bytes or of a pointer, with one version that will be reclaimed by value_replaced(). */
+static weir_var *value_variable(enum weir_var_kind kind)
+{
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .kind = kind, .size = sizeof(uint64_t)};
+	static uint64_t first;
+	weir_value value = kind == WEIR_VAR_INLINE ? WEIR_VALUE_OF(first) : weir_value_pointer(&first);
+	weir_var *var;
+
+	if (weir_var_create_value(value, &options, &var, NULL) != WEIR_OK)
+		_exit(1);
+	return var;
+}
+
+static void replace_value(weir_var *var)
+{
+	static uint64_t next = 1;
+	weir_value value = var->kind == WEIR_VAR_INLINE ? WEIR_VALUE_OF(next) : weir_value_pointer(&next);
+
+	if (weir_var_assign_value(var, value, WEIR_NO_DEADLINE, NULL, NULL) != WEIR_OK)
+		_exit(1);
+	(void)weir_reclaim_flush(0);
+}
+
+/* The reference of a version is given up behind its back. */
+static void drop_the_reference_of_a_version(void)
+{
+	weir_var *var = value_variable(WEIR_VAR_INLINE);
+
+	weiri_store_relaxed(&weiri_load_relaxed(&var->head)->value->references, (size_t)0);
+	replace_value(var);
+}
+
+/* The pointer of a version looks as if its release function had run. */
+static void end_a_pointer_twice(void)
+{
+	weir_var *var = value_variable(WEIR_VAR_POINTER);
+
+	*(void **)(void *)(weiri_load_relaxed(&var->head)->value + 1) = NULL;
+	replace_value(var);
+}
+
+/* A magazine has blocks that it does not count. */
+static void keep_more_than_is_counted(void)
+{
+	weir_var *var = value_variable(WEIR_VAR_INLINE);
+
+	weiri_magazine_most = 64 << 10;
+	replace_value(var);
+	weiri_store_relaxed(&weiri_record_get()->magazine_bytes, 0u);
+	replace_value(var);
+	replace_value(var);
+}
+
 /* The slot of the cache is released behind its back. */
 static void forget_the_slot_of_a_cache(void)
 {
@@ -890,6 +946,17 @@ static void leave_a_read_section(void)
 		_exit(1);
 	weiri_section_leave(weiri_record_get(), 0);
 	(void)weir_read_section_end(&section);
+}
+
+Test(invariants, value)
+{
+	expect_broken("B1", drop_the_reference_of_a_version);
+	expect_broken("B2", end_a_pointer_twice);
+}
+
+Test(invariants, magazine)
+{
+	expect_broken("M1", keep_more_than_is_counted);
 }
 
 Test(invariants, var_cache)

@@ -1,8 +1,10 @@
 /*
  * left_right.c - Left-Right (Ramalhete and Correia, 2013): two copies of the value. A reader counts
  * itself in and out at one of two counters, wait-free. The writer changes the copy that no reader
- * reads. It then waits for the readers of the other copy before it changes that one.
+ * reads. It then waits for the readers of the other copy before it changes that one. Writers exclude
+ * each other by a mutex. No library of Debian has it, so it is written here after the paper.
  */
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -103,13 +105,12 @@ static void set(struct cell *cell, unsigned side, uint64_t value)
 		cell->copies[side][i] = value;
 }
 
-static void replace(void *self, uint64_t value)
+/* Returns the side that readers read after the call; the other one is still to be changed. */
+static unsigned toggle(struct cell *cell)
 {
-	struct cell *cell = self;
 	unsigned side = atomic_load_explicit(&cell->side, memory_order_relaxed);
 	unsigned version = atomic_load_explicit(&cell->version, memory_order_relaxed);
 
-	set(cell, !side, value);
 	atomic_store_explicit(&cell->side, !side, memory_order_seq_cst);
 	/*
 	 * Readers that arrived at the other indicator long ago may still read the old side. After them,
@@ -118,7 +119,15 @@ static void replace(void *self, uint64_t value)
 	wait_until_empty(&cell->indicators[!version]);
 	atomic_store_explicit(&cell->version, !version, memory_order_seq_cst);
 	wait_until_empty(&cell->indicators[version]);
-	set(cell, side, value);
+	return !side;
+}
+
+static void replace(void *self, uint64_t value)
+{
+	struct cell *cell = self;
+
+	set(cell, !atomic_load_explicit(&cell->side, memory_order_relaxed), value);
+	set(cell, !toggle(cell), value);
 }
 
 const struct read_contender left_right_read_contender = {
@@ -128,4 +137,63 @@ const struct read_contender left_right_read_contender = {
 	.read_many = read_many,
 	.scan_many = scan_many,
 	.write = replace,
+};
+
+/* -- updates by several writers ---------------------------------------------------------------- */
+
+struct updated {
+	struct cell *cell;
+	pthread_mutex_t writers;
+};
+
+static void *update_create(void)
+{
+	struct updated *updated = malloc(sizeof(*updated));
+
+	if (updated == NULL)
+		exit(3);
+	updated->cell = create(sizeof(struct shared_value));
+	(void)pthread_mutex_init(&updated->writers, NULL);
+	return updated;
+}
+
+static void update_destroy(void *self)
+{
+	struct updated *updated = self;
+
+	destroy(updated->cell);
+	(void)pthread_mutex_destroy(&updated->writers);
+	free(updated);
+}
+
+static void add_one(struct cell *cell, unsigned side)
+{
+	for (size_t i = 0; i < cell->bytes / sizeof(uint64_t); i++)
+		cell->copies[side][i]++;
+}
+
+static void update_many(void *self, uint64_t count)
+{
+	struct updated *updated = self;
+	struct cell *cell = updated->cell;
+
+	for (uint64_t i = 0; i < count; i++) {
+		(void)pthread_mutex_lock(&updated->writers);
+		add_one(cell, !atomic_load_explicit(&cell->side, memory_order_relaxed));
+		add_one(cell, !toggle(cell));
+		(void)pthread_mutex_unlock(&updated->writers);
+	}
+}
+
+static uint64_t value(void *self)
+{
+	return *now(((struct updated *)self)->cell);
+}
+
+const struct update_contender left_right_update_contender = {
+	.about = {.name = "left-right", .lacks = "keeps no old value; a writer waits for readers"},
+	.create = update_create,
+	.destroy = update_destroy,
+	.update_many = update_many,
+	.value = value,
 };

@@ -30,6 +30,10 @@ void rust_shared_destroy(void *self);
 uint64_t rust_shared_read_many(void *self, uint64_t count);
 uint64_t rust_shared_scan_many(void *self, uint64_t count);
 void rust_shared_replace(void *self, uint64_t value);
+void *rust_rcu_create(void);
+void rust_rcu_destroy(void *self);
+void rust_rcu_update_many(void *self, uint64_t count);
+uint64_t rust_rcu_value(void *self);
 
 const struct ring_contender crossbeam_array_ring_contender = {
 	.about = {.name = "crossbeam ArrayQueue", .version = WEIR_BENCH_CROSSBEAM_QUEUE_VERSION},
@@ -95,4 +99,12 @@ const struct read_contender crossbeam_epoch_contender = {
 	.read_many = rust_shared_read_many,
 	.scan_many = rust_shared_scan_many,
 	.write = rust_shared_replace,
+};
+
+const struct update_contender arc_swap_update_contender = {
+	.about = {.name = "arc-swap rcu", .version = WEIR_BENCH_ARC_SWAP_VERSION, .lock_free = 1},
+	.create = rust_rcu_create,
+	.destroy = rust_rcu_destroy,
+	.update_many = rust_rcu_update_many,
+	.value = rust_rcu_value,
 };

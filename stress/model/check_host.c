@@ -5,12 +5,14 @@
  * The foreign sections are those of a small RCU: a reader announces itself, executes a fence, and
  * reads. A grace period looks once whether each reader was outside after the grace period began; if
  * one was not, it has not ended, and the host does not advance. So no thread waits, and a thread may
- * be stopped anywhere.
+ * be stopped anywhere: one that is stopped in its section keeps what it may read, and blocks no
+ * other.
  *
  * An object is written when it is freed, and freed memory may not be read, so a free that comes too
  * early shows as a race or as an access to freed memory.
  */
 #include <weir/reclaim.h>
+#include <weir/time.h>
 
 #include "base/atomic.h"
 #include "model/scope.h"
@@ -23,14 +25,17 @@ struct object {
 	int whole;
 };
 
+enum first { ATTACHED, BEFORE_ATTACHING, OVER_THE_BUDGET };
+
 static struct scene {
 	const char *calls[THREADS];
-	bool attached_late;
+	enum first first;
 	struct weiri_record *host;
 	_Atomic(uint32_t) attached;
 	_Atomic(uint32_t) inside[THREADS]; /* the reader is in a foreign section */
 	_Atomic(struct object *) newest;
 	_Atomic(int) freed;
+	int prepared; /* what the host's program wrote before it asked to be told of collections */
 } scene;
 
 static void reclaim(struct weiri_retired *retired)
@@ -108,12 +113,44 @@ static void collect(void)
 	(void)weir_reclaim_flush(0);
 }
 
+/* Woken when the host has advanced: see retire_over_the_budget(). */
+static void wait_for_memory(void)
+{
+	weir_model_assert(weiri_reclaim_admit(weiri_record_get(), WEIR_NO_DEADLINE) == WEIR_OK);
+}
+
+static void wanted(void)
+{
+	weir_model_assert(scene.prepared == 1);
+}
+
+static void ask_to_be_told(void)
+{
+	scene.prepared = 1;
+	weiri_host_set_wanted(wanted);
+}
+
+/* The record of this thread becomes vacant at its end. */
+static void read_in_a_section_of_weir(void)
+{
+	struct weiri_record *record = weiri_record_get();
+	uint64_t outer = weiri_section_enter(record);
+	const struct object *object;
+
+	weiri_section_read(record, &scene.newest, &object);
+	weir_model_assert(object->whole == 1);
+	weiri_section_leave(record, outer);
+}
+
 #define LETTERS(LETTER) \
 	LETTER('o', "attach the host", attach()) \
 	LETTER('r', "read twice in a foreign section", read_twice(me)) \
 	LETTER('w', "replace the object, and retire the old one", replace()) \
 	LETTER('g', "a grace period; if it ends at once, the host advances", wait_for_readers()) \
-	LETTER('n', "what is retired is collected", collect())
+	LETTER('f', "free what was retired", collect()) \
+	LETTER('s', "read in a section of Weir", read_in_a_section_of_weir()) \
+	LETTER('W', "wait for memory", wait_for_memory()) \
+	LETTER('t', "ask to be told of collections", ask_to_be_told())
 
 static void call(size_t me, char what)
 {
@@ -121,6 +158,15 @@ static void call(size_t me, char what)
 		LETTERS(LETTER_CASE)
 	default: weir_model_assert(!"a letter of the table");
 	}
+}
+
+/* One object is retired and more than the budget; only the host holds it. */
+static void retire_over_the_budget(void)
+{
+	weir_reclaim_set_budget(1);
+	weiri_reclaim_look_again_ns = WEIR_NO_DEADLINE;
+	replace();
+	collect();
 }
 
 static void thread(void *context, size_t me)
@@ -133,9 +179,12 @@ static void setup(void *context)
 {
 	(void)context;
 	weir_model_assert(weiri_record_get() != NULL);
+	weiri_host_set_wanted(NULL);
 	weiri_store_relaxed(&scene.newest, new_object());
-	if (!scene.attached_late)
+	if (scene.first != BEFORE_ATTACHING)
 		attach();
+	if (scene.first == OVER_THE_BUDGET)
+		retire_over_the_budget();
 }
 
 /* After one more grace period nothing is kept. */
@@ -154,32 +203,43 @@ static void finish(void *context)
 static const struct row {
 	const char *name;
 	const char *calls[THREADS];
-	bool attached_late;
+	enum first first;
+	uint64_t stopped; /* see struct scope_plan; 0: a call may wait for the stopped thread */
 } rows[] = {
-	{"host_read_beside_replacement_and_collection", {"r", "wgn"}, false},
-	{"host_read_beside_replacement_beside_grace_period", {"r", "wn", "g"}, false},
-	{"host_read_beside_grace_period_and_replacement", {"r", "gwn"}, false},
-	{"host_read_beside_2_grace_periods", {"r", "wg", "gn"}, false},
-	{"host_is_attached_beside_replacement_and_collection", {"or", "wn"}, true},
-	{"host_read_of_another_thread_after_the_attachment", {"o", "r", "wn"}, true},
+	{"host_read_beside_replacement_and_collection", {"r", "wgf"}, ATTACHED, 30},
+	{"host_read_beside_replacement_beside_grace_period", {"r", "wf", "g"}, ATTACHED, 30},
+	{"host_read_beside_grace_period_and_replacement", {"r", "gwf"}, ATTACHED, 30},
+	{"host_read_beside_2_grace_periods", {"r", "wg", "gf"}, ATTACHED, 30},
+	{"host_is_attached_beside_replacement_and_collection", {"or", "wf"}, BEFORE_ATTACHING, 30},
+	{"host_read_of_another_thread_after_the_attachment", {"o", "r", "wf"}, BEFORE_ATTACHING, 30},
+	{"host_advances_beside_1_that_waits_for_memory", {"W", "g"}, OVER_THE_BUDGET, 0},
+	{"host_in_a_record_that_read_beside_replacement", {"s", "o", "wf"}, BEFORE_ATTACHING, 30},
+	{"host_is_told_of_a_collection", {"t", "wf"}, ATTACHED, 30},
 };
+
+static bool is_symmetric; /* membarrier is refused */
 
 static struct scope_plan prepare(size_t index)
 {
 	const struct row *row = &rows[index];
 
-	scene = (struct scene){.calls = {row->calls[0], row->calls[1], row->calls[2]}, .attached_late = row->attached_late};
+	scene = (struct scene){.calls = {row->calls[0], row->calls[1], row->calls[2]}, .first = row->first};
 	return (struct scope_plan){
 		.program = {row->name, scope_threads(row->calls, THREADS), &scene, sizeof(scene), setup, thread, finish},
 		.executions = 20000,
-		.stopped = 0};
+		.stopped = is_symmetric ? 0 : row->stopped,
+		.long_stopped = 5000};
 }
 
 int main(int argc, char **argv)
 {
 	static const struct scope_letter letters[] = {LETTERS(LETTER_ROW){0, NULL}};
+	int bad;
 
 	scope_letters(argc, argv, letters);
 	scope_arguments(argc, argv);
-	return scope_all(prepare, sizeof(rows) / sizeof(rows[0]));
+	bad = scope_all(prepare, sizeof(rows) / sizeof(rows[0]));
+	scope_symmetric(1);
+	is_symmetric = true;
+	return bad | scope_all(prepare, sizeof(rows) / sizeof(rows[0]));
 }

@@ -6,6 +6,9 @@
  * word, which its release function frees; so a pointer that is released too early shows as a use of
  * freed memory, and one that is released twice or never as a double free or a leak. A commit stores
  * one number in both variables, so a snapshot that differs is torn.
+ *
+ * Besides, the threads may share one tensor, to which each has a reference. It may be changed only by
+ * a thread whose reference is the only one left; a change that comes too early shows as a race.
  */
 #include <string.h>
 #include <weir/reclaim.h>
@@ -13,6 +16,7 @@
 
 #include "model/scope.h"
 #include "reclaim/magazine.h"
+#include "tensor/object.h"
 
 enum { THREADS = 2 };
 
@@ -22,6 +26,8 @@ struct words {
 
 static struct scene {
 	weir_var *bytes, *pointer;
+	weir_tensor *shared; /* NULL: none */
+	bool shares;
 	const char *calls[THREADS];
 	uint64_t keeps; /* the bytes of a magazine */
 	int64_t next[THREADS];
@@ -61,6 +67,11 @@ static void setup(void *context)
 	weir_model_assert(weir_var_create_value(WEIR_VALUE_OF(first), &bytes, &scene.bytes, NULL) == WEIR_OK);
 	weir_model_assert(weir_var_create_value(weir_value_pointer(object_of(0)), &pointer, &scene.pointer, NULL) ==
 	                  WEIR_OK);
+	if (!scene.shares)
+		return;
+	weir_model_assert(weir_tensor_scalar_i64(1, &scene.shared) == WEIR_OK);
+	for (size_t i = 1; i < THREADS; i++)
+		(void)weir_tensor_retain(scene.shared);
 }
 
 static int64_t next_of(size_t me)
@@ -150,6 +161,24 @@ static void snapshot_both(void)
 	weir_read_release_many(reads, 2);
 }
 
+static void look_at_shared(void)
+{
+	int64_t value = *(const int64_t *)weir_tensor_data(scene.shared);
+
+	weir_model_assert(value == 1 || value == 2);
+	weir_tensor_release(scene.shared);
+}
+
+static void change_shared_if_sole(void)
+{
+	if (weiri_value_is_sole(&scene.shared->value)) {
+		int64_t *data = (int64_t *)(uintptr_t)weir_tensor_data(scene.shared);
+
+		*data = 2;
+	}
+	weir_tensor_release(scene.shared);
+}
+
 #define LETTERS(LETTER) \
 	LETTER('r', "copy the bytes out", copy_out()) \
 	LETTER('h', "take a handle on the bytes, look, release it", look()) \
@@ -159,6 +188,8 @@ static void snapshot_both(void)
 	LETTER('p', "assign a pointer, and collect", write_pointer(me)) \
 	LETTER('m', "commit both, expecting the first versions", commit_both(me)) \
 	LETTER('s', "take a snapshot of both", snapshot_both()) \
+	LETTER('l', "look at the tensor to which each thread has a reference, and release it", look_at_shared()) \
+	LETTER('x', "change that tensor if the reference is the only one, and release it", change_shared_if_sole()) \
 	LETTER('f', "free what was retired", (void)weir_reclaim_flush(0))
 
 static void call(size_t me, char what)
@@ -189,22 +220,25 @@ static const struct row {
 	const char *name;
 	const char *calls[THREADS];
 	uint64_t keeps;
+	bool shares;
 } rows[] = {
-	{"value_copy_beside_write_and_collection", {"r", "wf"}, 0},
-	{"value_handle_beside_write_and_collection", {"h", "wf"}, 0},
-	{"value_pointer_beside_write", {"o", "p"}, 0},
-	{"value_2_updates", {"u", "u"}, 0},
-	{"value_mixed_commit_beside_snapshot", {"m", "s"}, 0},
-	{"value_mixed_commit_beside_write_of_bytes", {"m", "w"}, 0},
-	{"value_mixed_commit_beside_write_of_pointer", {"m", "p"}, 0},
-	{"value_2_mixed_commits", {"m", "m"}, 0},
-	{"value_kept_blocks_beside_the_end_of_a_thread", {"wfw", "wfw"}, 1024},
-	{"value_kept_blocks_beside_copy", {"rr", "wfw"}, 1024},
+	{"value_copy_beside_write_and_collection", {"r", "wf"}, 0, false},
+	{"value_handle_beside_write_and_collection", {"h", "wf"}, 0, false},
+	{"value_pointer_beside_write", {"o", "p"}, 0, false},
+	{"value_2_updates", {"u", "u"}, 0, false},
+	{"value_mixed_commit_beside_snapshot", {"m", "s"}, 0, false},
+	{"value_mixed_commit_beside_write_of_bytes", {"m", "w"}, 0, false},
+	{"value_mixed_commit_beside_write_of_pointer", {"m", "p"}, 0, false},
+	{"value_2_mixed_commits", {"m", "m"}, 0, false},
+	{"value_kept_blocks_beside_the_end_of_a_thread", {"wfw", "wfw"}, 1024, false},
+	{"value_kept_blocks_beside_copy", {"rr", "wfw"}, 1024, false},
+	{"value_2_releases_of_a_tensor", {"l", "l"}, 0, true},
+	{"value_change_of_a_tensor_beside_its_release", {"x", "l"}, 0, true},
 };
 
 static struct scope_plan prepare(size_t index)
 {
-	scene = (struct scene){.keeps = rows[index].keeps};
+	scene = (struct scene){.keeps = rows[index].keeps, .shares = rows[index].shares};
 	memcpy(scene.calls, rows[index].calls, sizeof(scene.calls));
 	return (struct scope_plan){.program = {rows[index].name, THREADS, &scene, sizeof(scene), setup, thread, finish},
 	                           .executions = 20000,

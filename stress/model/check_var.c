@@ -592,6 +592,17 @@ static void commit_beside_tick_and_snapshot(void *context, size_t who)
 		commit_beside_snapshot(context, who);
 }
 
+/*
+ * The thread has looked at one of the parts before. So its snapshot may find a cell that a reader has
+ * passed already, and does not mark it anew.
+ */
+static void commit_beside_tick_and_look_and_snapshot(void *context, size_t who)
+{
+	if (who == 1)
+		(void)weir_var_version(scene.x);
+	commit_beside_tick_and_snapshot(context, who);
+}
+
 /* A snapshot that was delayed while it advanced the clock does not put the clock back. */
 static void snapshot_of_own_assign_beside_tick(void *context, size_t who)
 {
@@ -900,6 +911,8 @@ static const struct scope {
 	{"commit_of_2_beside_snapshot", 2, commit_beside_snapshot, setup, finish, 0, SMALL_VALUES, GOES_ON},
 	{"commit_of_2_beside_tick_and_snapshot", 3, commit_beside_tick_and_snapshot, setup, finish, 0, SMALL_VALUES,
      GOES_ON},
+	{"commit_of_2_beside_tick_and_look_and_snapshot", 3, commit_beside_tick_and_look_and_snapshot, setup, finish, 0,
+     SMALL_VALUES, GOES_ON},
 	{"snapshot_of_own_assign_beside_tick", 2, snapshot_of_own_assign_beside_tick, setup, finish, 0, SMALL_VALUES,
      GOES_ON},
 	{"commit_of_2_beside_commit_of_2", 2, commit_beside_commit, setup, one_committed, 0, SMALL_VALUES, GOES_ON},

@@ -2,7 +2,8 @@
  * collect.c - the byte-budget collector.
  *
  * Algorithm. Each thread pushes the objects that it retires onto stacks of its own, in turn: 64 KiB
- * onto one stack, then 64 KiB onto the next. A collection begins a new era, runs the heavy fence,
+ * onto one stack, then 64 KiB onto the next. What one call has unlinked goes onto the stack as a
+ * list, by one CAS. A collection begins a new era, runs the heavy fence,
  * reads the interval and slots of every record, and goes through the stacks in portions. It frees
  * those objects of a portion that died (were retired) in an earlier era, whose life [birth, death]
  * meets no interval, and that no slot names. An object that died in this era or later may have been
@@ -757,6 +758,43 @@ static bool collect(struct weiri_record *record, enum scope scope)
 	return any_late;
 }
 
+/*
+ * Gives the objects of a list their deaths, and counts them, up to the one with which there is
+ * enough to report. Returns that one, or the last.
+ */
+static struct weiri_retired *count_some(struct weiri_record *record, struct weiri_retired *first)
+{
+	/* [seq_cst] after the unlinking; see I1 in section.h. */
+	uint64_t era = weiri_load_seq_cst(&weiri_era), bytes = 0, count = 0;
+	uint64_t room = REPORT_BYTES - weiri_load_relaxed(&record->unreported_bytes); /* [relaxed] own field */
+	struct weiri_retired *object = first;
+
+	for (;; object = object->next) {
+		if (object->death != WEIRI_DIES_LATE)
+			object->death = era;
+		WEIR_ASSERT2(I1, object->birth <= object->death);
+		WEIR_ASSERT_INSTANT(assert_on_no_stack(object));
+		bytes += object->bytes;
+		count++;
+		if (bytes >= room || object->next == NULL)
+			break;
+	}
+	weiri_count(&record->unreported_bytes, bytes);
+	weiri_count(&record->since_collection, count);
+	return object;
+}
+
+/* Called after objects of this record were pushed. `large`: one of them was. */
+static inline void report_and_collect(struct weiri_record *record, bool large)
+{
+	/* [relaxed] own fields. */
+	if (weiri_load_relaxed(&record->unreported_bytes) >= REPORT_BYTES)
+		report(record);
+	if (weiri_load_relaxed(&record->since_collection) >= COLLECT_EVERY ||
+	    (large && retired_bytes() > weir_reclaim_budget() / COLLECT_SHARE))
+		(void)collect(record, MINE);
+}
+
 void weiri_retire(struct weiri_record *record, struct weiri_retired *object)
 {
 	bool large = object->bytes >= REPORT_BYTES;
@@ -768,13 +806,20 @@ void weiri_retire(struct weiri_record *record, struct weiri_retired *object)
 	WEIR_ASSERT_INSTANT(assert_on_no_stack(object));
 	weiri_count(&record->unreported_bytes, object->bytes);
 	weiri_count(&record->since_collection, 1);
-	push(&record->retired[weiri_load_relaxed(&record->stack)], object,
-	     object); /* [relaxed] own fields, here and below */
-	if (weiri_load_relaxed(&record->unreported_bytes) >= REPORT_BYTES)
-		report(record);
-	if (weiri_load_relaxed(&record->since_collection) >= COLLECT_EVERY ||
-	    (large && retired_bytes() > weir_reclaim_budget() / COLLECT_SHARE))
-		(void)collect(record, MINE);
+	push(&record->retired[weiri_load_relaxed(&record->stack)], object, object); /* [relaxed] own field */
+	report_and_collect(record, large);
+}
+
+void weiri_retire_list(struct weiri_record *record, struct weiri_retired *list)
+{
+	while (list != NULL) {
+		struct weiri_retired *last = count_some(record, list), *next = last->next;
+		bool large = last->bytes >= REPORT_BYTES; /* such an object is the last */
+
+		push(&record->retired[weiri_load_relaxed(&record->stack)], list, last); /* [relaxed] own field */
+		report_and_collect(record, large);
+		list = next;
+	}
 }
 
 void weiri_retire_unreachable(struct weiri_record *record, struct weiri_retired *object)

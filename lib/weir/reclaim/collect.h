@@ -46,6 +46,9 @@ static inline void weiri_retired_init(struct weiri_retired *object, size_t bytes
  */
 WEIRI_SHARED void weiri_retire(struct weiri_record *record, struct weiri_retired *object);
 
+/* Retires the objects of a list, which are linked by `next`, as weiri_retire() does. Lock-free. */
+WEIRI_SHARED void weiri_retire_list(struct weiri_record *record, struct weiri_retired *list);
+
 /*
  * Like weiri_retire(), for an object to which no thread refers any more; so no section or slot
  * delays its release. The caller has set `reclaim` and `bytes`. May be called in a signal handler,

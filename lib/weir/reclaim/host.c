@@ -30,9 +30,10 @@ void weiri_host_advance(struct weiri_record *record, uint64_t era)
 	uint64_t lo = weiri_load_relaxed(&record->lo);
 
 	/*
-	 * U2. [P1 release] pairs with hold_record(). [acquire] passes on the earlier grace periods.
+	 * U2. [P1 release] pairs with hold_record(). A read-modify-write continues the release sequence
+	 * of the one before, so a collector sees the earlier grace periods, too.
 	 */
-	while (lo < era && !weiri_cas_acq_rel(&record->lo, &lo, era))
+	while (lo < era && !weiri_cas_release(&record->lo, &lo, era))
 		;
 	/* F1: a waiter sets poke, runs the heavy fence, and scans again before it sleeps. */
 	weiri_fence_light();

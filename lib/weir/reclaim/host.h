@@ -32,7 +32,7 @@
  * another thread has moved it.
  * Fork: the child has the parent's hosts. The sections of the parent's other threads are over; the
  * next grace period, which the child's program provides, moves lo.
- * Checked: stress/model/check_host.c, tests/test_urcu.c.
+ * Checked: stress/model/check_host.c, tests/test_urcu.c, stress scenario urcu.
  */
 #ifndef WEIRI_RECLAIM_HOST_H
 #define WEIRI_RECLAIM_HOST_H

@@ -102,7 +102,7 @@ static bool keep(struct weiri_record *record, struct weiri_kept_block *block, si
 	block->depth = block->next != NULL ? block->next->depth + 1 : 1;
 	/* [P1 release] The link is stored before the block is on the list, also for the child of a fork. */
 	weiri_store_release(&record->magazine[list], block);
-	WEIR_ASSERT_INSTANT(assert_within(record));
+	WEIR_ASSERT_WALK(assert_within(record));
 	return true;
 }
 

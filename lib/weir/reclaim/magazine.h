@@ -29,7 +29,7 @@
  * by WEIRI_MAGAZINE_SHARE. weir_reclaim_stats counts what all of them keep.
  * Under AddressSanitizer, ThreadSanitizer and MemorySanitizer nothing is kept, so that they see
  * each use of a freed block.
- * Checked: tests/test_magazine.c, stress/model/check_value.c.
+ * Checked: tests/test_magazine.c, stress/model/check_value.c, stress scenario value.
  */
 #ifndef WEIRI_RECLAIM_MAGAZINE_H
 #define WEIRI_RECLAIM_MAGAZINE_H

@@ -31,12 +31,12 @@ static inline void weiri_scope_retire(struct weiri_scope *scope, struct weiri_re
 static inline void weiri_scope_leave(struct weiri_scope *scope)
 {
 	weiri_section_leave(scope->record, scope->outer);
-	while (scope->garbage != NULL) {
-		struct weiri_retired *object = scope->garbage;
-
-		scope->garbage = object->next;
-		weiri_retire(scope->record, object);
-	}
+	if (scope->garbage == NULL)
+		return;
+	if (scope->garbage->next == NULL)
+		weiri_retire(scope->record, scope->garbage);
+	else
+		weiri_retire_list(scope->record, scope->garbage);
 }
 
 #endif

@@ -16,7 +16,7 @@
  *
  * Progress: a retain is one read-modify-write, and a release at most one; the last release runs the
  * end of the kind.
- * Checked: tests/test_tensor.c, plain, ASan + UBSan and TSan.
+ * Checked: tests/test_tensor.c, plain, ASan + UBSan and TSan; stress/model/check_value.c.
  */
 #ifndef WEIRI_RECLAIM_VALUE_H
 #define WEIRI_RECLAIM_VALUE_H

@@ -26,6 +26,7 @@
 #ifndef WEIRI_PUBLISHED_TREE_H
 #define WEIRI_PUBLISHED_TREE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -4,20 +4,32 @@
  * Algorithm. Multi-word compare-and-swap with helping (Harris, Fraser, Pratt, DISC 2002), over
  * versions instead of words. The owner makes one undecided version for each variable, all pointing
  * to one cell, and installs them in address order. A thread that finds one of them and wants to
- * write installs the remaining parts first. When all parts are installed, the cell becomes READY,
- * and then gets its stamp as a version does. If a thread finds that a variable has moved, the cell
- * becomes ABORTED. Nothing is rolled back: an aborted version stays at the head until the next
- * write replaces it, and all threads look through it to its base.
+ * write installs the remaining parts first. When all parts are installed, a thread reads the clock,
+ * and the cell gets its stamp. If a thread finds that a variable has moved, the cell becomes ABORTED.
+ * Nothing is rolled back: an aborted version stays at the head until the next write replaces it, and
+ * all threads look through it to its base.
  *
- *   INSTALLING -> READY -> stamp        INSTALLING -> ABORTED        no other transition
+ *   INSTALLING -> stamp                                       no reader has passed
+ *   INSTALLING -> PASSED -> READY -> stamp                    a reader has passed
+ *   INSTALLING or PASSED -> ABORTED                           no other transition
+ *
+ * Why readers mark the cell. A reader that finds the cell undecided takes the bases of its versions.
+ * So the commit's instant, the read of the clock, must still be to come. Yet a thread may have read
+ * the clock already and be about to stamp the cell. The reader therefore changes INSTALLING to PASSED
+ * before it takes a base, and that thread's CAS fails. From PASSED the cell first becomes READY, which
+ * no reader passes: each thread that finds it reads the clock and stamps it. The reader tries its CAS
+ * once. If it fails, the cell is PASSED by another reader, or READY, or decided. A commit that no
+ * thread looks at between its first part and its stamp changes its cell once.
  *
  * What differs from Harris, Fraser and Pratt: no second phase replaces descriptors by values, since
  * versions stay; no double-compare single-swap (RDCSS) is needed to install a part, see V1 below;
  * readers install nothing, since they read the base of an undecided version; and the outcome
- * carries a stamp that orders the commit among all writes.
+ * carries a stamp that orders the commit among all writes. An uncontended commit of k parts takes
+ * k + 1 read-modify-writes, the least that is possible (Guerraoui, Kogan, Marathe, Zablotchi, DISC
+ * 2020), and one more that retires what it has replaced. The mark of a reader is ours.
  *
- * Why each part is installed at most once (V1). A helper reads the head h, then finds INSTALLING,
- * and then replaces h by the part with a CAS. A part leaves the head only after its cell is decided
+ * Why each part is installed at most once (V1). A helper reads the head h, then finds the cell
+ * undecided, and then replaces h by the part with a CAS. A part leaves the head only after its cell is decided
  * (a writer replaces decided versions only). So when the helper read the state, the part had not
  * been installed and replaced. If the CAS succeeds, the head was h all the time since it was read:
  * heads do not return, and the section pins h, so its address does not return either. So no thread
@@ -64,7 +76,10 @@ uint64_t weiri_commit_resolve(struct weiri_commit *commit)
 {
 	uint64_t state = weiri_load_seq_cst(&commit->state); /* [S] */
 
-	if (state == WEIRI_COMMIT_INSTALLING)
+	/* [S] The commit's instant comes after this CAS. If it fails, `state` is what the cell is. */
+	if (state == WEIRI_COMMIT_INSTALLING && weiri_cas_seq_cst(&commit->state, &state, WEIRI_COMMIT_PASSED))
+		return WEIRI_STAMP_NONE;
+	if (state == WEIRI_COMMIT_PASSED)
 		return WEIRI_STAMP_NONE;
 	return state == WEIRI_COMMIT_READY ? weiri_stamp_now(&commit->state, WEIRI_COMMIT_READY) : state;
 }
@@ -74,14 +89,28 @@ uint64_t weiri_commit_resolve(struct weiri_commit *commit)
 static bool undecided(struct weiri_commit *commit)
 {
 	/* [relaxed] After the acquire of a head: V1 above. */
-	return weiri_load_relaxed(&commit->state) == WEIRI_COMMIT_INSTALLING;
+	uint64_t state = weiri_load_relaxed(&commit->state);
+
+	return state == WEIRI_COMMIT_INSTALLING || state == WEIRI_COMMIT_PASSED;
 }
 
-static void decide(struct weiri_commit *commit, uint64_t outcome)
+/* All parts are at their heads, or were there. */
+static void decide_for(struct weiri_commit *commit)
 {
-	uint64_t expected = WEIRI_COMMIT_INSTALLING;
+	uint64_t state = weiri_stamp_now(&commit->state, WEIRI_COMMIT_INSTALLING);
 
-	(void)weiri_cas_seq_cst(&commit->state, &expected, outcome); /* [S] fails if another helper was first */
+	/* [S] Fails if another helper was first. The next look at the cell stamps it. */
+	if (state == WEIRI_COMMIT_PASSED)
+		(void)weiri_cas_seq_cst(&commit->state, &state, WEIRI_COMMIT_READY);
+}
+
+static void decide_against(struct weiri_commit *commit)
+{
+	uint64_t state = WEIRI_COMMIT_INSTALLING;
+
+	/* [S] Fails if another helper was first, or if a reader has passed; there is no way back. */
+	if (!weiri_cas_seq_cst(&commit->state, &state, WEIRI_COMMIT_ABORTED) && state == WEIRI_COMMIT_PASSED)
+		(void)weiri_cas_seq_cst(&commit->state, &state, WEIRI_COMMIT_ABORTED); /* [S] as above */
 }
 
 enum installed { IN, DECIDED, BLOCKED };
@@ -120,7 +149,7 @@ static enum installed install_part(struct weiri_scope *scope, struct weiri_commi
 		if (base->position + 1 != part->version->position) {
 			/* [relaxed] The owner reads it after the decision. */
 			weiri_store_relaxed(&commit->moved, index);
-			decide(commit, WEIRI_COMMIT_ABORTED);
+			decide_against(commit);
 			return DECIDED;
 		}
 		if (weiri_write_replace(scope, part->var, head, base, part->version))
@@ -141,7 +170,7 @@ static struct weiri_commit *install_parts(struct weiri_scope *scope, struct weir
 		if (installed != IN)
 			return other;
 	}
-	decide(commit, WEIRI_COMMIT_READY); /* the next look at the cell stamps it */
+	decide_for(commit);
 	return NULL;
 }
 

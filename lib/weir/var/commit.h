@@ -9,9 +9,10 @@
 #include "reclaim/scope.h"
 #include "var/version.h"
 
-/* States of a cell; any other value is its stamp (stamps are at least 2). */
+/* States of a cell (commit.c); any other value is its stamp (from 2 on, and below WEIRI_COMMIT_PASSED). */
 #define WEIRI_COMMIT_INSTALLING UINT64_C(0)
 #define WEIRI_COMMIT_READY UINT64_C(1)
+#define WEIRI_COMMIT_PASSED (UINT64_MAX - 1)
 #define WEIRI_COMMIT_ABORTED WEIRI_STAMP_ABORTED
 
 struct weiri_commit_part {
@@ -86,7 +87,8 @@ void weiri_commit_free(struct weiri_commit *commit);
 
 /*
  * Called in a section. Returns the stamp of the commit, WEIRI_COMMIT_ABORTED, or WEIRI_STAMP_NONE
- * while its parts are being installed. Stamps a READY cell. Wait-free.
+ * while its parts are being installed; then its instant comes after this call. Stamps a READY cell.
+ * Wait-free.
  */
 uint64_t weiri_commit_resolve(struct weiri_commit *commit);
 

@@ -16,7 +16,7 @@
  * replaced. But they were born before the section of the owner, and die in it or later, so they are
  * not freed before the owner leaves it. No thread has taken a reference of their values, because no
  * handle shows an aborted version and no mark is built on one.
- * Checked: tests/test_value.c, stress/model/check_value.c.
+ * Checked: tests/test_value.c, stress/model/check_value.c, stress scenario value.
  */
 #ifndef WEIRI_VAR_KIND_H
 #define WEIRI_VAR_KIND_H

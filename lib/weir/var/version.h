@@ -20,7 +20,8 @@
  * States of a version
  *   stamp          commit cell          meaning
  *   0              none                 not stamped yet: any thread that finds it stamps it
- *   0              INSTALLING           undecided: readers take `base`, writers help
+ *   0              INSTALLING, PASSED   undecided: readers mark the cell PASSED and take `base`,
+ *                                       writers help
  *   0              READY                all parts installed: any finder stamps the cell
  *   0              a stamp / ABORTED    decided: any thread that finds it copies that here
  *   s              (not read)           committed at s
@@ -63,14 +64,15 @@
  *   clock, and found s = T + 1, the instant of the version may be earlier than that of the
  *   snapshot, since both read the clock as T. So the snapshot starts again, and advances the clock.
  *   In every other case the clock was read as T or more after the snapshot's instant.
- *   No stamp when found: if INSTALLING, its stamp will come from a clock that is read later than T.
- *   Then s > T, and the version is excluded. Otherwise the snapshot stamps the version before it
+ *   No stamp when found: if the cell was undecided, the snapshot has left it PASSED, so its stamp will
+ *   come from a clock that is read after T was (commit.c). Then s > T, and the version is excluded. Otherwise the snapshot stamps the version before it
  *   compares; the CAS makes one stamp final for all threads.
  *   So a snapshot consists exactly of the versions whose instants are before its own; the parts of
  *   one commit share their instant. Of two versions with one stamp a snapshot includes both or none.
  * Why a read agrees with snapshots: a read returns a version only if that is stamped. So the
  * instant of the version has passed, and snapshots that begin later include it. A read takes the
- * base of an undecided version only while the cell is INSTALLING (the instant is still to come).
+ * base of an undecided version only after it has found or left the cell PASSED: the instant is still to
+ * come.
  * Memory: let b be the base of a committed version v with stamp s. b is retired. Yet a snapshot
  * that excludes v must look at b, and may have found v at the head long after b was retired. Let H
  * be the end of the snapshot's reservation when it read the clock, before it advanced it

@@ -133,3 +133,28 @@ pub unsafe extern "C" fn rust_shared_scan_many(shared: *mut c_void, count: u64) 
 pub unsafe extern "C" fn rust_shared_replace(shared: *mut c_void, value: u64) {
     (*shared.cast::<Box<dyn Shared>>()).replace(value)
 }
+
+/// A value of 64 bytes that each update replaces by one computed from it, with arc-swap's rcu().
+type Words = ArcSwap<[u64; 8]>;
+
+#[no_mangle]
+pub extern "C" fn rust_rcu_create() -> *mut c_void {
+    Box::into_raw(Box::new(Words::from_pointee([0; 8]))).cast()
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn rust_rcu_destroy(words: *mut c_void) {
+    drop(Box::from_raw(words.cast::<Words>()));
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn rust_rcu_update_many(words: *mut c_void, count: u64) {
+    for _ in 0..count {
+        (*words.cast::<Words>()).rcu(|old| old.map(|word| word + 1));
+    }
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn rust_rcu_value(words: *mut c_void) -> u64 {
+    (*words.cast::<Words>()).load()[0]
+}
