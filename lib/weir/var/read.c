@@ -100,13 +100,14 @@ static struct weiri_slot *claim_base(struct weiri_record *record, weir_var *var,
 	 * behind the head. This load only shows that the base was not retired before the claim: F1 of
 	 * section.h.
 	 */
-	if (second == NULL || weiri_load_relaxed(&var->head) == head)
+	if (second == NULL || (weiri_load_relaxed(&var->head) == head &&
+	                       (weiri_slot_counts(record) || weiri_load_relaxed(&var->head) == head)))
 		return second;
 	weiri_slot_clear(second);
 	return NULL;
 }
 
-/* `slot` was claimed for `head`, which was still the head afterwards. */
+/* `slot` was claimed and counts for `head`, which was still the head afterwards. */
 static WEIRI_COLD enum weir_status read_unresolved(struct weiri_record *record, weir_var *var,
                                                    struct weiri_version *head, struct weiri_slot *slot, weir_read *read)
 {
@@ -142,6 +143,20 @@ static WEIRI_NOINLINE enum weir_status read_again(struct weiri_record *record, w
 	return read_in_section(record, var, read);
 }
 
+/* The thread has announced another era, with a fence, after it claimed the slot for `head`. */
+static WEIRI_NOINLINE enum weir_status read_in_another_era(struct weiri_record *record, weir_var *var,
+                                                           struct weiri_version *head, struct weiri_slot *slot,
+                                                           weir_read *read)
+{
+	/* [S, P1] As in read_by_slot(): the linearization point in this case. */
+	if (weiri_load_seq_cst(&var->head) != head)
+		return read_again(record, var, slot, read);
+	/* [P2 acquire] As in read_by_slot(). */
+	if (!weiri_stamp_is_committed(weiri_load_acquire(&head->stamp)))
+		return read_unresolved(record, var, head, slot, read);
+	return give(read, head, slot);
+}
+
 /*
  * Reads with a free slot; `picking` is set. Every branch that is not taken in the common case ends
  * in a call that returns for this function, so that the common case saves no registers.
@@ -158,6 +173,8 @@ static WEIRI_ALWAYS_INLINE enum weir_status read_by_slot(struct weiri_record *re
 	/* [S, P1] If the head is unchanged, the claim came in time. Linearization point. */
 	if (WEIRI_UNLIKELY(weiri_load_seq_cst(&var->head) != head))
 		return read_again(record, var, slot, read);
+	if (WEIRI_UNLIKELY(!weiri_slot_counts(record)))
+		return read_in_another_era(record, var, head, slot, read);
 	/* [P2 acquire] A stamped version may be returned: a later snapshot includes it. */
 	if (WEIRI_UNLIKELY(!weiri_stamp_is_committed(weiri_load_acquire(&head->stamp))))
 		return read_unresolved(record, var, head, slot, read);
