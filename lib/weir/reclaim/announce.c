@@ -66,12 +66,17 @@ uint64_t weiri_announcements_settled(void)
 	return weiri_load_acquire(&weiri_settled);
 }
 
+static WEIRI_UNSEEN void assert_begun(uint64_t era)
+{
+	WEIR_ASSERT2(N2, era <= weiri_peek(&weiri_era));
+}
+
 static void note_settled(uint64_t era)
 {
 	/* [relaxed] compared only. */
 	uint64_t before = weiri_load_relaxed(&weiri_settled);
 
-	WEIR_ASSERT2(N2, era <= weiri_peek(&weiri_era));
+	WEIR_ASSERT_LOOK(assert_begun(era));
 	/* N2. [P2 release] pairs with weiri_announcements_settled(). */
 	while (before < era && !weiri_cas_release(&weiri_settled, &before, era))
 		;
