@@ -2,8 +2,9 @@
  * collect.c - the byte-budget collector.
  *
  * Algorithm. Each thread pushes the objects that it retires onto stacks of its own, in turn: 64 KiB
- * onto one stack, then 64 KiB onto the next. A collection begins a new era, runs the heavy fence,
- * reads the interval and slots of every record, and goes through the stacks in portions. It frees
+ * onto one stack, then 64 KiB onto the next. A collection begins a new era, runs a fence,
+ * reads the announcement, interval and slots of every record, and goes through the stacks in
+ * portions. An announcement stands for what is not visible yet (announce.h). A collection frees
  * those objects of a portion that died (were retired) in an earlier era, whose life [birth, death]
  * meets no interval, and that no slot names. An object that died in this era or later may have been
  * unlinked after the scan, so it waits for another collection. The collector pushes survivors back
@@ -19,15 +20,18 @@
  * take it like other stacks. So an object is examined twice, and once more for each section that
  * held it and has ended, however many objects are pinned and however often a writer collects. Only
  * objects that slots name are examined by every collection, and there are no more of them than
- * handles. New objects are not pinned. Mostly the next collection frees them; until then they stay
+ * handles; and those that an announcement alone holds, until it is settled. New objects are not pinned. Mostly the next collection frees them; until then they stay
  * on the stacks of the thread that retired them.
  * The set of slots is a Bloom filter on the C stack, so it needs no allocation. If the filter
  * reports an object, the collector searches all slots for it. The set of intervals has a fixed
  * size. If there were more disjoint intervals, the last one covers all that found no room; for an
  * object that meets it, the collector searches all sections and slots.
  *
- * Source. Eras and the test of intervals are those of 2GE-IBR (see section.h); the asymmetric fence
- * is that of liburcu's membarrier flavour. Handing retired objects to the readers that hold them is
+ * When to collect. A thread collects what it has retired when that fills a part of a second-level
+ * cache, so that its next objects lie in memory that is still there. An object counts OBJECT_BYTES
+ * more than its bytes, so that small objects do not pile up in thousands.
+ *
+ * Source. Eras and the test of intervals are those of 2GE-IBR (see section.h). Handing retired objects to the readers that hold them is
  * known from Hyaline (Nikolaev and Ravindran, PODC 2019, PLDI 2021). There, each batch has a
  * reference count, and the last reader frees it. Here, an object is pinned at only one section,
  * readers free nothing, and the next collector takes it back. We know of no publication of this
@@ -78,7 +82,7 @@
  * Progress: collecting is lock-free. A collector waits for no reader and for no other collector.
  * Only admit() waits, and only when the budget is spent.
  * Bound: docs/memory.md states the terms; the stress scenario "memory_bound" checks them.
- * Checked: stress/model/check_reclaim.c, tests/test_reclaim.c, test_reclaim_budget.c, test_crowd.c,
+ * Checked: stress/model/check_reclaim.c, tests/test_reclaim.c, test_announce.c, test_reclaim_budget.c, test_crowd.c,
  * test_fork.c; stress scenarios memory_bound, variable_stopped, thread_churn, fork.
  */
 #include "reclaim/collect.h"
@@ -136,8 +140,8 @@ struct interval {
 struct held {
 	/* Of the scan. It tells nothing of objects that died in that era or later. 0: no scan yet. */
 	uint64_t era;
-	uint64_t settled;                  /* announcements of earlier eras do not count: announce.h */
-	const struct weiri_record *mine;   /* the collector's, whose stores it sees without a fence */
+	uint64_t settled;                /* announcements of earlier eras do not count: announce.h */
+	const struct weiri_record *mine; /* the collector's, whose stores it sees without a fence */
 	size_t intervals;
 	bool crowded; /* true: there were more; the last one covers them and the gaps between them */
 	struct interval interval[MAX_INTERVALS];
@@ -200,8 +204,8 @@ static size_t snapshot_slots_used(struct weiri_record *record)
 	/*
 	 * [relaxed] Slots are claimed inside sections. If the section ended before the acquire of lo,
 	 * which precedes every call of this function, snapshot_used and the slots are seen. If it still
-	 * runs, it holds the objects that its slots name. If it began after the collector's fence, it
-	 * cannot reach the object.
+	 * runs, or is not visible yet, it holds the objects that its slots name, or the announcement
+	 * does. If it began after the collector's fence, it cannot reach the object.
 	 */
 	return weiri_load_relaxed(&record->snapshot_used);
 }
