@@ -157,7 +157,7 @@ Test(reclaim, small_objects_are_freed_without_being_asked)
 	_Atomic(uint32_t) freed = 0;
 
 	retire_things(1000, 1, &freed);
-	cr_expect_geq(count_of(&freed), 1000 - 512);
+	cr_expect_geq(count_of(&freed), 1000 - 256);
 	flush_all();
 	cr_expect_eq(count_of(&freed), 1000);
 }

@@ -117,7 +117,7 @@ enum {
 	COLLECT_BYTES = 256 << 10,
 	MAX_INTERVALS = 64,
 #endif
-	OBJECT_BYTES = 512, /* what an object counts for that, in addition to its bytes */
+	OBJECT_BYTES = 1024, /* what an object counts for that, in addition to its bytes */
 };
 
 _Alignas(WEIRI_APART) _Atomic(uint64_t) weiri_era = 1;

@@ -147,11 +147,15 @@ static WEIRI_NOINLINE enum weir_status read_again(struct weiri_record *record, w
 	return read_in_section(record, var, read);
 }
 
-/* The thread has announced another era, with a fence, after it claimed the slot for `head`. */
+/*
+ * A collection has begun. The slot was claimed for `head`, and counts once the thread has announced
+ * the era.
+ */
 static WEIRI_NOINLINE enum weir_status read_in_another_era(struct weiri_record *record, weir_var *var,
                                                            struct weiri_version *head, struct weiri_slot *slot,
                                                            weir_read *read)
 {
+	(void)weiri_slot_counts(record);
 	/* [S, P1] As in read_by_slot(): the linearization point in this case. */
 	if (weiri_load_seq_cst(&var->head) != head)
 		return read_again(record, var, slot, read);
@@ -177,7 +181,8 @@ static WEIRI_ALWAYS_INLINE enum weir_status read_by_slot(struct weiri_record *re
 	/* [S, P1] If the head is unchanged, the claim came in time. Linearization point. */
 	if (WEIRI_UNLIKELY(weiri_load_seq_cst(&var->head) != head))
 		return read_again(record, var, slot, read);
-	if (WEIRI_UNLIKELY(!weiri_slot_counts(record)))
+	/* [relaxed] As in weiri_slot_counts(). */
+	if (WEIRI_UNLIKELY(!weiri_is_announced(record, weiri_load_relaxed(&weiri_era))))
 		return read_in_another_era(record, var, head, slot, read);
 	/* [P2 acquire] A stamped version may be returned: a later snapshot includes it. */
 	if (WEIRI_UNLIKELY(!weiri_stamp_is_committed(weiri_load_acquire(&head->stamp))))
