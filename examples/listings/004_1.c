@@ -21,6 +21,7 @@ static enum weir_status print(void *context, const struct weir_kernel_call *call
 		printed->values[printed->count++] = value;
 	return WEIR_OK;
 }
+static const struct weir_kernel print_kernel = {WEIR_KERNEL_INIT, .name = "print", .run = print};
 
 int main(void)
 {
@@ -34,8 +35,8 @@ int main(void)
 	must(weir_graph_create(NULL, &graph, &listing_error));
 	must(weir_op_assign_add(graph, "increment_counter", counter, constant(graph, i64(1)), &increment, &listing_error));
 	must(weir_op_read(graph, "value", counter, &value, &listing_error));
-	must(weir_op_kernel(graph, "print_counter", print, &printed, &value, 1, NULL, 0, NULL, &print_counter,
-	                    &listing_error));
+	must(weir_op_kernel(graph, "print_counter", &print_kernel, &printed, &value, 1, NULL, 0, NULL, 0, NULL,
+	                    &print_counter, &listing_error));
 	must(weir_session_create(graph, NULL, &session, &listing_error));
 
 	for (int i = 0; i < 2; i++) {

@@ -300,6 +300,7 @@ static weir_node *allocate_node(weir_graph *graph, const struct weiri_node_reque
 	node = weiri_layout_at(block, at_node);
 	node->graph = graph;
 	node->op = request->op;
+	node->kind = request->kind != NULL ? request->kind : request->op->name;
 	node->bytes = layout.size;
 	node->inputs = weiri_layout_at(block, at_inputs);
 	node->specs = weiri_layout_at(block, at_specs);
@@ -334,7 +335,7 @@ static enum weir_status name_and_publish(weir_graph *graph, weir_node *node, con
 	}
 	do {
 		node->id = weiri_serial_take(&graph->ids);
-		(void)snprintf(name, name_size, "%s_%llu", node->op->name, (unsigned long long)node->id);
+		(void)snprintf(name, name_size, "%.40s_%llu", node->kind, (unsigned long long)node->id);
 	} while (!publish(graph, node));
 	return WEIR_OK;
 }
@@ -368,6 +369,18 @@ static enum weir_status build(weir_graph *graph, const struct weiri_node_request
 	return status;
 }
 
+enum weir_status weiri_node_check(weir_graph *graph, const struct weiri_node_request *request, weir_error *error)
+{
+	weir_error inner;
+	enum weir_status status;
+
+	if (graph == NULL)
+		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, request->op, request->name, "graph is NULL");
+	status = check_inputs(graph, request, &inner);
+	return status == WEIR_OK ? WEIR_OK
+	                         : weiri_node_fail(error, status, request->op, request->name, "%s", inner.message);
+}
+
 enum weir_status weiri_node_build(weir_graph *graph, const struct weiri_node_request *request, weir_node **out,
                                   weir_error *error)
 {
@@ -390,7 +403,7 @@ const char *weir_node_name(const weir_node *node)
 
 const char *weir_node_op(const weir_node *node)
 {
-	return node != NULL ? node->op->name : NULL;
+	return node != NULL ? node->kind : NULL;
 }
 
 size_t weir_node_output_count(const weir_node *node)

@@ -298,7 +298,7 @@ static bool body_touches(const weir_node *exit, const void *object)
 
 	for (struct weiri_published *link = weiri_published_first(&exit->controls); link != NULL; link = link->next) {
 		for (size_t i = 0; touches(weiri_control_of(link)->before, i, &other); i++) {
-			if (other.object == object)
+			if (object != NULL && other.object == object)
 				return true;
 		}
 	}

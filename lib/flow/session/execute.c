@@ -134,6 +134,8 @@ static bool belongs_to_pool(const struct runner *r, const struct weiri_plan_node
 	/* Without workers, a task would run only after all units of this list, not in drawn order. */
 	if (step->shuffle != 0 && step->session->workers == 0)
 		return false;
+	if (p->flags & WEIRI_OP_SHORT)
+		return false;
 	if (p->flags & WEIRI_OP_USER)
 		return !r->on_worker || other_work;
 	if (!other_work || step->session->workers == 0)

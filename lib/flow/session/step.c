@@ -263,8 +263,8 @@ void weiri_step_node_failed(struct weiri_step *step, uint32_t index, enum weir_s
 	}
 	if (!weiri_latch_claim(&step->failed))
 		return;
-	(void)weiri_node_fail(&step->failure, status, node->op, node->name, "%s",
-	                      message[0] != '\0' ? message : weir_status_name(status));
+	(void)weiri_fail(&step->failure, status, "%s \"%s\": %s", node->kind, node->name,
+	                 message[0] != '\0' ? message : weir_status_name(status));
 	weiri_latch_set(&step->failed);
 	if (step->token != NULL)
 		(void)weir_cancel_fire(step->token, &step->failure);
@@ -294,11 +294,11 @@ static void tell_culprit(struct weiri_step *step, char *text, size_t size)
 	}
 	node = step->plan->nodes[step->culprit].node;
 	if (node->op->resource != NULL)
-		(void)snprintf(text, size, "; %s \"%s\" of %s \"%s\" had waited %.3f s", node->op->name, node->name,
+		(void)snprintf(text, size, "; %s \"%s\" of %s \"%s\" had waited %.3f s", node->kind, node->name,
 		               node->op->resource_kind != NULL ? node->op->resource_kind : "queue",
 		               node->op->resource(node->attribute), (double)step->culprit_waited_ns / 1e9);
 	else
-		(void)snprintf(text, size, "; %s \"%s\" was under way", node->op->name, node->name);
+		(void)snprintf(text, size, "; %s \"%s\" was under way", node->kind, node->name);
 }
 
 static enum weir_status tell_stop(struct weiri_step *step, weir_error *error)

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "run/critical_section.h"
 #include "sync/pending.h"
 
 static void release_operation(struct weiri_wait *wait, uint32_t users)
@@ -42,6 +43,8 @@ static void watch(struct weiri_wait *wait)
 	struct weiri_step *step = wait->frame->step;
 
 	wait->since_ns = weir_now_ns();
+	if (wait->operation == NULL)
+		return;
 	weiri_step_retain(step);
 	if (weir_cancel_on(step->token, on_cancel, wait, &wait->hook) == WEIR_OK)
 		return;
@@ -89,6 +92,20 @@ static void on_done(void *context, enum weir_status status, const weir_error *er
 		weiri_step_submit(frame->step, &wait->task);
 }
 
+/* The mark keeps user code in a critical section from entering it again. */
+static enum weir_status start(const struct weiri_plan_node *p, const struct weiri_call *call, struct weiri_wait *wait)
+{
+	struct weiri_inside inside;
+	enum weir_status status;
+
+	if (p->within != NULL)
+		weiri_inside_begin(&inside, p->within);
+	status = call->node->op->start(call, on_done, wait, &wait->operation);
+	if (p->within != NULL)
+		weiri_inside_end(&inside);
+	return status;
+}
+
 bool weiri_wait_start(struct weiri_frame *frame, uint32_t unit, uint32_t index, const struct weiri_call *call)
 {
 	const struct weiri_plan_node *p = &frame->plan->nodes[index];
@@ -106,7 +123,7 @@ bool weiri_wait_start(struct weiri_frame *frame, uint32_t unit, uint32_t index, 
 	weiri_countdown_init(&wait->parties, 2);
 	weiri_countdown_init(&wait->users, 2);
 	weiri_latch_init(&wait->done);
-	status = call->node->op->start(call, on_done, wait, &wait->operation);
+	status = start(p, call, wait);
 	if (status != WEIR_OK) {
 		weiri_step_node_failed(frame->step, index, status, call->error->message);
 		weiri_frame_node_ended(frame, p);
