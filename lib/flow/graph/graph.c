@@ -39,6 +39,9 @@ enum weir_status weir_graph_create(const struct weir_graph_options *options, wei
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "weir_graph_create: no memory");
 	graph->allocator = allocator;
 	graph->backward_controls = 0;
+	graph->function = NULL;
+	graph->caller = NULL;
+	graph->complete = false;
 	weiri_serial_init(&graph->ids);
 	weiri_countdown_init(&graph->users, 1);
 	weiri_published_tree_init(&graph->names);
@@ -350,6 +353,8 @@ static enum weir_status build(weir_graph *graph, const struct weiri_node_request
 	weir_node *node;
 	char *name;
 
+	if (status == WEIR_OK && graph->complete)
+		status = weiri_fail(error, WEIR_FAILED_PRECONDITION, "the body of the function is complete");
 	if (status == WEIR_OK && request->name != NULL && request->name[0] == '\0')
 		status = weiri_fail(error, WEIR_INVALID_ARGUMENT, "the name is empty");
 	if (status == WEIR_OK && request->op->infer != NULL) {

@@ -44,11 +44,18 @@ struct weir_node {
 	uint32_t hold_count; /* handles on variables that a run of it needs */
 	/* every dim of inputs and outputs is known: a run infers nothing, because a value fits its output's spec */
 	bool specs_known;
+	bool exempt; /* from automatic control edges; see weir/flow/function.h */
 	struct weiri_published_list controls;
 };
 
+struct weir_function;
+
 struct weir_graph {
 	weir_allocator allocator;
+	/* Of the body of a function; otherwise NULL. `caller` is only read until the body is complete. */
+	const struct weir_function *function;
+	const weir_graph *caller;
+	bool complete; /* no more nodes are accepted */
 	struct weiri_serial ids;
 	struct weiri_countdown users; /* the owner, and each session */
 	uint64_t backward_controls;   /* edges to an older node; only one thread at a time adds edges */

@@ -24,7 +24,8 @@ enum weiri_op_traits {
 	WEIRI_OP_IN_PLACE = 32,   /* math: an element of output 0 depends only on the elements at its place in the inputs */
 	WEIRI_OP_ENTERS = 64,  /* enters a critical section; a plan with this op has its exit; its output cannot be fed */
 	WEIRI_OP_LEAVES = 128, /* the exit: also runs in a step that stops, with NULL for missing inputs */
-	WEIRI_OP_SHORT = 256   /* with USER: not worth a hand-over to a worker */
+	WEIRI_OP_SHORT = 256,  /* with USER: not worth a hand-over to a worker */
+	WEIRI_OP_CALLS = 512   /* runs functions, by inner->begin() instead of run() */
 };
 
 /*
@@ -95,6 +96,8 @@ typedef bool weiri_touches_fn(const weir_node *node, size_t i, struct weiri_reso
 /* Returns the name of the queue, or of another object, for which the node waits. */
 typedef const char *weiri_resource_fn(const void *attribute);
 
+struct weiri_inner;
+
 struct weiri_op {
 	const char *name;
 	uint32_t traits;
@@ -106,6 +109,7 @@ struct weiri_op {
 	weiri_resource_fn *resource; /* with start */
 	const char *resource_kind;   /* NULL: a queue */
 	weiri_touches_fn *touches;   /* NULL: none */
+	const struct weiri_inner *inner; /* with WEIRI_OP_CALLS; see session/function.h */
 };
 
 enum { WEIRI_MATH_MAX_INPUTS = 2, WEIRI_MATH_MAX_OUTPUTS = 2 };

@@ -149,7 +149,7 @@ static bool continues(const struct weiri_compiler *c, uint32_t node, uint32_t *n
 {
 	const struct weiri_order *o = &c->order;
 
-	if (c->separate || o->starts[node + 1] - o->starts[node] != 1)
+	if ((c->flags & WEIRI_PLAN_SEPARATE) != 0 || o->starts[node + 1] - o->starts[node] != 1)
 		return false;
 	*next = o->successors[o->starts[node]];
 	return o->arrivals[*next] == 1;

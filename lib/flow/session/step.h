@@ -39,7 +39,10 @@
 #include "run/countdown.h"
 #include "run/signal.h"
 #include "session/frame.h"
+#include "session/function.h"
 #include "session/plan.h"
+
+enum { WEIRI_PATH_SIZE = 128 };
 
 struct weiri_step {
 	weir_session *session;
@@ -63,8 +66,9 @@ struct weiri_step {
 	struct weiri_latch failed;
 	struct weiri_latch stopped;
 	struct weiri_latch blamed;
-	uint32_t culprit; /* once `blamed` is set: a node that ended because of the stop */
+	const weir_node *culprit; /* once `blamed` is set: a node that ended because of the stop */
 	uint64_t culprit_waited_ns;
+	char culprit_path[WEIRI_PATH_SIZE]; /* the way to it: "train/loop/", or "" */
 	weir_error failure;
 	weir_error stop;
 };
@@ -89,8 +93,8 @@ void weiri_step_release(struct weiri_step *step, uint32_t count);
 /* Removes the hooks from the session's and the caller's tokens. */
 void weiri_step_disconnect(struct weiri_step *step);
 
-/* Records that node `index` failed with `status`. */
-void weiri_step_node_failed(struct weiri_step *step, uint32_t index, enum weir_status status, const char *message);
+/* Records that node `index` of the frame failed with `status`. */
+void weiri_step_node_failed(struct weiri_frame *frame, uint32_t index, enum weir_status status, const char *message);
 /* Stops the step. Only the first cause counts. */
 void weiri_step_stop(struct weiri_step *step, const weir_error *cause);
 void weiri_step_stop_for_deadline(struct weiri_step *step);
@@ -113,6 +117,14 @@ bool weiri_step_begin(struct weiri_step *step);
 void weiri_step_submit(struct weiri_step *step, weir_task *task);
 /* Continues after node `index` of the unit, which waited and has ended. Called in a task. */
 void weiri_step_resume(struct weiri_frame *frame, uint32_t unit, uint32_t index);
+/*
+ * Runs the nodes of a child frame that has begun. Returns true if the frame has ended on this thread;
+ * false if it ends on another, and then the step may have been freed. The credit is that of the
+ * parent's runner.
+ */
+bool weiri_frame_run(struct weiri_frame *child, int32_t *credit, bool on_worker);
+/* Tells whether a node that runs functions must not begin another part of its work. */
+bool weiri_site_must_stop(const struct weiri_site *site);
 
 /* --- wait.c --- */
 

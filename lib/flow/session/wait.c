@@ -60,7 +60,7 @@ static void finish(struct weiri_wait *wait)
 	bool watched = wait->hook != NULL;
 
 	if (wait->status != WEIR_OK)
-		weiri_step_node_failed(step, wait->index, wait->status, wait->error.message);
+		weiri_step_node_failed(wait->frame, wait->index, wait->status, wait->error.message);
 	weiri_frame_node_ended(wait->frame, &wait->frame->plan->nodes[wait->index]);
 	release_operation(wait, hook_never_runs ? 2 : 1);
 	if (watched && hook_never_runs)
@@ -95,13 +95,14 @@ static void on_done(void *context, enum weir_status status, const weir_error *er
 /* The mark keeps user code in a critical section from entering it again. */
 static enum weir_status start(const struct weiri_plan_node *p, const struct weiri_call *call, struct weiri_wait *wait)
 {
+	const weir_critical_section *within = p->within != NULL ? p->within : wait->frame->within;
 	struct weiri_inside inside;
 	enum weir_status status;
 
-	if (p->within != NULL)
-		weiri_inside_begin(&inside, p->within);
+	if (within != NULL)
+		weiri_inside_begin(&inside, within);
 	status = call->node->op->start(call, on_done, wait, &wait->operation);
-	if (p->within != NULL)
+	if (within != NULL)
 		weiri_inside_end(&inside);
 	return status;
 }
@@ -125,7 +126,7 @@ bool weiri_wait_start(struct weiri_frame *frame, uint32_t unit, uint32_t index, 
 	weiri_latch_init(&wait->done);
 	status = start(p, call, wait);
 	if (status != WEIR_OK) {
-		weiri_step_node_failed(frame->step, index, status, call->error->message);
+		weiri_step_node_failed(frame, index, status, call->error->message);
 		weiri_frame_node_ended(frame, p);
 		return true;
 	}
