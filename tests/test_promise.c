@@ -42,14 +42,9 @@ static enum weir_status start(void *context, const struct weir_kernel_call *call
 	(void)call;
 	weiri_latch_set(&keeper->started);
 	switch (keeper->does) {
-	case REFUSES:
-		return refuse(error);
-	case FULFILLS_AND_REFUSES:
-		keeper->second = fulfill(promise, kit_f32(3), NULL);
-		return refuse(error);
-	case KEEPS:
-		keeper->kept = promise;
-		return WEIR_OK;
+	case REFUSES: return refuse(error);
+	case FULFILLS_AND_REFUSES: keeper->second = fulfill(promise, kit_f32(3), NULL); return refuse(error);
+	case KEEPS: keeper->kept = promise; return WEIR_OK;
 	case FULFILLS:
 		cr_expect_eq(fulfill(promise, kit_f32(2), NULL), WEIR_OK);
 		keeper->second = fulfill(promise, kit_f32(3), NULL);
@@ -58,14 +53,9 @@ static enum weir_status start(void *context, const struct weir_kernel_call *call
 		cr_expect_eq(weir_promise_fail(promise, &cause, NULL), WEIR_OK);
 		keeper->second = weir_promise_fail(promise, &cause, NULL);
 		break;
-	case GIVES_NOTHING:
-		keeper->second = weir_promise_fulfill(promise, NULL, 0, NULL);
-		break;
-	case GIVES_AN_INTEGER:
-		keeper->second = fulfill(promise, kit_i64(1), NULL);
-		break;
-	default:
-		break;
+	case GIVES_NOTHING: keeper->second = weir_promise_fulfill(promise, NULL, 0, NULL); break;
+	case GIVES_AN_INTEGER: keeper->second = fulfill(promise, kit_i64(1), NULL); break;
+	default: break;
 	}
 	weir_promise_release(promise);
 	return WEIR_OK;
@@ -80,8 +70,8 @@ static weir_output a_keeper(weir_graph *graph, struct keeper *keeper)
 	weir_output out;
 
 	weiri_latch_init(&keeper->started);
-	cr_assert_eq(
-		weir_op_kernel(graph, "slot", &keeper_kernel, keeper, NULL, 0, &type, 1, NULL, 0, &out, NULL, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_kernel(graph, "slot", &keeper_kernel, keeper, NULL, 0, &type, 1, NULL, 0, &out, NULL, NULL),
+	             WEIR_OK);
 	return out;
 }
 
@@ -200,8 +190,8 @@ static enum weir_status note_thread(void *context, const struct weir_kernel_call
 
 Test(promise, a_short_kernel_runs_where_its_inputs_ended)
 {
-	const struct weir_kernel kernel = {
-		WEIR_KERNEL_INIT, .name = "note", .flags = WEIR_KERNEL_SHORT, .run = note_thread};
+	const struct weir_kernel kernel = {WEIR_KERNEL_INIT, .name = "note", .flags = WEIR_KERNEL_SHORT,
+	                                   .run = note_thread};
 	weir_graph *graph = kit_graph();
 	weir_session *session = kit_session(graph, 2);
 	weir_node *node;
@@ -232,8 +222,7 @@ static enum weir_status infer_rows(void *context, const struct weir_kernel_spec 
 
 Test(promise, a_kind_infers_the_specs_of_its_nodes)
 {
-	const struct weir_kernel kernel = {
-		WEIR_KERNEL_INIT, .name = "lengths", .run = note_thread, .infer = infer_rows};
+	const struct weir_kernel kernel = {WEIR_KERNEL_INIT, .name = "lengths", .run = note_thread, .infer = infer_rows};
 	weir_graph *graph = kit_graph();
 	weir_output matrix = kit_placeholder(graph, "m", WEIR_F32, kit_shape(2, 7, -1));
 	weir_output scalar = kit_placeholder(graph, "s", WEIR_F32, kit_shape(0));
