@@ -104,7 +104,7 @@ struct weir_function_options {
 	const weir_allocator *allocator; /* for bodies and frames; NULL: the default allocator */
 };
 #define WEIR_FUNCTION_OPTIONS_INIT WEIR_STRUCT_SIZE(struct weir_function_options)
-enum weir_function_limits { WEIR_FUNCTION_MAX_PARAMETERS = 256, WEIR_FUNCTION_MAX_RESULTS = 64 };
+enum weir_function_limits { WEIR_FUNCTION_MAX_PARAMETERS = 64, WEIR_FUNCTION_MAX_RESULTS = 64 };
 
 /*
  * Creates a function. Nothing is built yet. Errors: WEIR_INVALID_ARGUMENT if an argument or `build`

@@ -16,7 +16,7 @@ struct work {
 	size_t calls_bytes;
 	struct weiri_given *given;
 	weir_output *inputs;
-	struct weiri_spec specs[WEIR_FUNCTION_MAX_PARAMETERS];
+	struct weiri_spec *specs; /* of the outputs */
 	void *block;
 	size_t bytes;
 };
@@ -185,12 +185,15 @@ static enum weir_status find_bodies(const struct weiri_call_request *r, struct w
 static bool allocate(const struct weiri_call_request *r, struct work *work)
 {
 	struct weiri_layout layout = {0};
-	size_t at_calls, at_given, at_inputs;
+	size_t at_calls, at_given, at_inputs, at_specs;
 
 	work->calls_bytes = offsetof(struct weiri_calls, bodies) + r->function_count * sizeof(struct weiri_body *);
 	at_calls = weiri_layout_add(&layout, 1, work->calls_bytes);
 	at_given = weiri_layout_add(&layout, r->count, sizeof(struct weiri_given));
 	at_inputs = weiri_layout_add(&layout, r->count + 1, sizeof(weir_output));
+	/* A loop has as many outputs as tensors, other nodes as many as results. */
+	at_specs = weiri_layout_add(&layout, r->functions[0]->tensor_count + r->functions[0]->result_count,
+	                            sizeof(struct weiri_spec));
 	work->bytes = layout.size;
 	work->block = weiri_allocate_zeroed(&r->graph->allocator, work->bytes, WEIRI_LAYOUT_ALIGNMENT);
 	if (work->block == NULL)
@@ -198,6 +201,7 @@ static bool allocate(const struct weiri_call_request *r, struct work *work)
 	work->calls = weiri_layout_at(work->block, at_calls);
 	work->given = weiri_layout_at(work->block, at_given);
 	work->inputs = weiri_layout_at(work->block, at_inputs);
+	work->specs = weiri_layout_at(work->block, at_specs);
 	return true;
 }
 

@@ -389,6 +389,12 @@ void weiri_step_resume(struct weiri_frame *frame, uint32_t unit, uint32_t index)
 	run_from(frame, unit, index + 1, true);
 }
 
+void weiri_step_call_ended(const struct weiri_site *site)
+{
+	weiri_frame_node_ended(site->frame, &site->frame->plan->nodes[site->index]);
+	run_from(site->frame, site->unit, site->index + 1, true);
+}
+
 bool weiri_frame_run(struct weiri_frame *frame, int32_t *credit, bool on_worker)
 {
 	const struct weiri_step *step = frame->step;

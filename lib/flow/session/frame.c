@@ -54,6 +54,17 @@ void weiri_frame_begin_with(struct weiri_frame *frame, weir_tensor *values[])
 	}
 }
 
+void weiri_frame_begin_passing(struct weiri_frame *frame, const struct weiri_call *call, uint32_t first)
+{
+	const struct weiri_plan *plan = frame->plan;
+
+	reset(frame);
+	for (uint32_t i = 0; i < plan->feed_count; i++) {
+		if (!plan->slots[i].unused)
+			frame->values[i] = weiri_call_pass(call, first + i);
+	}
+}
+
 void weiri_frame_begin_sharing(struct weiri_frame *frame, weir_tensor *const values[])
 {
 	const struct weiri_plan *plan = frame->plan;

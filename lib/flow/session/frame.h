@@ -90,6 +90,8 @@ void weiri_frame_lay_out(struct weiri_frame *frame, void *block, const struct we
 void weiri_frame_begin(struct weiri_frame *frame, const struct weir_feed feeds[]);
 /* The same for a frame that owns its feeds: takes them over, as references, and clears values[]. */
 void weiri_frame_begin_with(struct weiri_frame *frame, weir_tensor *values[]);
+/* The same with inputs first, first + 1, ... of a call, which pass to the frame (weiri_call_pass()). */
+void weiri_frame_begin_passing(struct weiri_frame *frame, const struct weiri_call *call, uint32_t first);
 /* The same, and the caller keeps its references. */
 void weiri_frame_begin_sharing(struct weiri_frame *frame, weir_tensor *const values[]);
 /* Makes F2 true. No thread runs nodes of the frame any more. */

@@ -388,6 +388,10 @@ static enum weir_status compile(struct weiri_body *body, const struct trace *tra
 	if (status == WEIR_OK)
 		status = weiri_plan_compile(body->graph, &f->allocator, &signature, WEIRI_PLAN_OWNS_FEEDS, &body->plan, error);
 	weiri_effects_fini(&effects);
+	if (status == WEIR_OK) {
+		body->plan->kept = true;
+		body->plan->function = body->function;
+	}
 	return status;
 }
 

@@ -27,6 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <weir/critical_section.h>
+#include <weir/flow/function.h>
 #include <weir/flow/session.h>
 
 #include "graph/node.h"
@@ -125,7 +126,8 @@ struct weiri_plan {
 	struct weiri_published link; /* in a bucket of the session */
 	size_t bytes;
 	uint64_t hash;
-	bool kept;                /* by the session */
+	bool kept;                /* by the session or a function */
+	weir_function *function;  /* of whose body it is the plan; or NULL */
 	weir_allocator allocator;       /* of the plan and its frames */
 	struct weiri_spare spare;       /* the memory of a step that has ended */
 	struct weiri_spare spare_child; /* the memory of a child frame that has ended */

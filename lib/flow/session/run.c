@@ -25,8 +25,7 @@ static enum weir_status check_arguments(const weir_session *session, const struc
 	                       : weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_session_run: %s is NULL", missing);
 }
 
-/* Returns the deadline of a run. The session's limit applies only to a run without a deadline. */
-static uint64_t deadline_of(const weir_session *session, uint64_t deadline_ns)
+uint64_t weiri_session_deadline(const weir_session *session, uint64_t deadline_ns)
 {
 	return deadline_ns == WEIR_NO_DEADLINE && session->operation_timeout_ns != 0
 	           ? weir_deadline_in(session->operation_timeout_ns)
@@ -62,8 +61,8 @@ static bool await(struct weiri_step *step)
 	}
 }
 
-static enum weir_status run_step(weir_session *session, struct weiri_plan *plan, const struct weir_feed feeds[],
-                                 uint64_t deadline_ns, weir_cancel *cancel, weir_tensor *results[], weir_error *error)
+enum weir_status weiri_step_run(weir_session *session, struct weiri_plan *plan, const struct weir_feed feeds[],
+                                uint64_t deadline_ns, weir_cancel *cancel, weir_tensor *results[], weir_error *error)
 {
 	struct weiri_step *step;
 	bool here;
@@ -94,7 +93,7 @@ enum weir_status weir_session_run(weir_session *session, const struct weir_feed 
 		return weiri_session_refuse(session, "weir_session_run", error);
 	status = weiri_session_plan(session, &signature, &plan, error);
 	if (status == WEIR_OK)
-		return run_step(session, plan, feeds, deadline_of(session, deadline_ns), cancel, results, error);
+		return weiri_step_run(session, plan, feeds, weiri_session_deadline(session, deadline_ns), cancel, results, error);
 	weiri_gate_leave(&session->gate);
 	return status;
 }

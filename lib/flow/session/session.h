@@ -35,6 +35,8 @@ struct weir_session {
  * the close.
  */
 enum weir_status weiri_session_refuse(const weir_session *session, const char *call, weir_error *error);
+/* Returns the deadline of a run. The session's limit applies only to a run without a deadline. */
+uint64_t weiri_session_deadline(const weir_session *session, uint64_t deadline_ns);
 /*
  * Sets *out to the plan for the signature, which is compiled if the session has none. If it is not
  * kept, the caller frees it, or the step does to which the caller passes it on.

@@ -12,6 +12,16 @@
 #include "graph/layout.h"
 #include "session/session.h"
 
+/* Gives back what a step has of the session and the plan. */
+static void leave(weir_session *session, struct weiri_plan *plan)
+{
+	if (plan->function != NULL)
+		weiri_function_leave(plan->function);
+	else if (!plan->kept)
+		weiri_plan_free(plan, &session->allocator);
+	weiri_gate_leave(&session->gate);
+}
+
 /* The memory of a step is the spare one of its plan, if the plan has none. */
 static void free_step(struct weiri_step *step)
 {
@@ -23,9 +33,7 @@ static void free_step(struct weiri_step *step)
 	weir_cancel_release(step->user_token);
 	if (!weiri_spare_put(&plan->spare, step))
 		weiri_release(&plan->allocator, step, plan->step.size, WEIRI_LAYOUT_ALIGNMENT);
-	if (!plan->kept)
-		weiri_plan_free(plan, &session->allocator);
-	weiri_gate_leave(&session->gate);
+	leave(session, plan);
 }
 
 void weiri_step_release(struct weiri_step *step, uint32_t count)
@@ -166,14 +174,6 @@ static void disconnect(struct weiri_step *step, weir_cancel_hook *hook)
 		weiri_step_release(step, 1);
 }
 
-/* Ends a run that gets no step. */
-static void leave(weir_session *session, struct weiri_plan *plan)
-{
-	if (!plan->kept)
-		weiri_plan_free(plan, &session->allocator);
-	weiri_gate_leave(&session->gate);
-}
-
 enum weir_status weiri_step_create(weir_session *session, struct weiri_plan *plan, const struct weir_feed feeds[],
                                    uint64_t deadline_ns, weir_cancel *cancel, struct weiri_step **out,
                                    weir_error *error)
@@ -246,8 +246,12 @@ static size_t write_path(const struct weiri_frame *frame, char path[WEIRI_PATH_S
 	size_t used = 0;
 
 	path[0] = '\0';
-	if (frame->parent == NULL)
+	if (frame->parent == NULL && frame->plan->function == NULL)
 		return 0;
+	if (frame->parent == NULL) {
+		(void)snprintf(path, WEIRI_PATH_SIZE, "%s/", frame->plan->function->name);
+		return strlen(path);
+	}
 	used = write_path(frame->parent, path);
 	(void)snprintf(path + used, WEIRI_PATH_SIZE - used, "%s/", frame->parent->plan->nodes[frame->index].node->name);
 	return strlen(path);

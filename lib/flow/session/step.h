@@ -42,6 +42,7 @@
 #include "session/function.h"
 #include "session/plan.h"
 
+/* Of the names of the nodes that called a frame. */
 enum { WEIRI_PATH_SIZE = 128 };
 
 struct weiri_step {
@@ -77,8 +78,9 @@ struct weiri_step {
 
 /*
  * Creates a step with two references: one for the caller, one for the execution. The caller has
- * entered the session's gate for the step, and a plan that is not kept passes to the step. The gate
- * is left when the step is freed; if this call fails, by this call. Fails with
+ * entered the session's gate for the step, and the function whose body it runs, and a plan that is
+ * not kept passes to the step. All this is given back when the step is freed; if this call fails, by
+ * this call. Fails with
  * WEIR_INVALID_ARGUMENT (a feed does not fit) or WEIR_RESOURCE_EXHAUSTED.
  */
 enum weir_status weiri_step_create(weir_session *session, struct weiri_plan *plan, const struct weir_feed feeds[],
@@ -123,8 +125,16 @@ void weiri_step_resume(struct weiri_frame *frame, uint32_t unit, uint32_t index)
  * parent's runner.
  */
 bool weiri_frame_run(struct weiri_frame *child, int32_t *credit, bool on_worker);
+/* The node of the site has ended, on a thread that does not run its unit. Called in a task. */
+void weiri_step_call_ended(const struct weiri_site *site);
 /* Tells whether a node that runs functions must not begin another part of its work. */
 bool weiri_site_must_stop(const struct weiri_site *site);
+
+/* --- run.c --- */
+
+/* Runs a step to its end, as weir_session_run(). */
+enum weir_status weiri_step_run(weir_session *session, struct weiri_plan *plan, const struct weir_feed feeds[],
+                                uint64_t deadline_ns, weir_cancel *cancel, weir_tensor *results[], weir_error *error);
 
 /* --- wait.c --- */
 
