@@ -16,6 +16,7 @@
 #include <weir/flow/graph.h>
 #include <weir/flow/kernel.h>
 #include <weir/flow/op.h>
+#include <weir/flow/callable.h>
 #include <weir/flow/session.h>
 #include <weir/time.h>
 

@@ -23,9 +23,13 @@ static size_t function_count;
 static weir_function *define(const char *name, weir_function_fn *build, void *context,
                              const struct weir_parameter *parameters, size_t count, size_t results)
 {
-	struct weir_function_options options = {WEIR_FUNCTION_OPTIONS_INIT, .name = name, .build = build,
-	                                        .context = context, .parameters = parameters,
-	                                        .parameter_count = count, .result_count = results};
+	struct weir_function_options options = {WEIR_FUNCTION_OPTIONS_INIT,
+	                                        .name = name,
+	                                        .build = build,
+	                                        .context = context,
+	                                        .parameters = parameters,
+	                                        .parameter_count = count,
+	                                        .result_count = results};
 	weir_error error;
 
 	cr_assert_lt(function_count, 64);
@@ -115,18 +119,7 @@ static size_t edge_count(weir_output after)
 
 /* -- accesses of all kinds --------------------------------------------------------------------- */
 
-enum how {
-	PLAIN,
-	WHILE,
-	COND_TRUE,
-	COND_FALSE,
-	CASE_0,
-	CASE_1,
-	CALL,
-	NESTED_CALL,
-	WHILE_IN_CALL,
-	COND_IN_CALL
-};
+enum how { PLAIN, WHILE, COND_TRUE, COND_FALSE, CASE_0, CASE_1, CALL, NESTED_CALL, WHILE_IN_CALL, COND_IN_CALL };
 
 struct access {
 	enum how how;
@@ -161,8 +154,8 @@ static enum weir_status compare(void *context, const struct weir_kernel_call *ca
 	return weir_tensor_scalar_bool(kit_f32_at(call->inputs[0], 0) < kit_f32_at(call->inputs[1], 0), &call->outputs[0]);
 }
 
-static const struct weir_kernel compare_kernel = {
-	WEIR_KERNEL_INIT, .name = "compare", .flags = WEIR_KERNEL_SHORT, .run = compare};
+static const struct weir_kernel compare_kernel = {WEIR_KERNEL_INIT, .name = "compare", .flags = WEIR_KERNEL_SHORT,
+                                                  .run = compare};
 
 static enum weir_status build_less(void *context, weir_graph *body, const struct weir_argument arguments[],
                                    weir_output results[], weir_error *error)
@@ -202,8 +195,7 @@ static enum weir_status build_inner(void *context, weir_graph *body, const struc
 
 static weir_output touch_in_loop(weir_graph *body, struct access *access, weir_var *var)
 {
-	struct weir_argument arguments[] = {
-		{.output = constant(body, 0)}, {.output = constant(body, 3)}, {.var = var}};
+	struct weir_argument arguments[] = {{.output = constant(body, 0)}, {.output = constant(body, 3)}, {.var = var}};
 	weir_output outs[2];
 	weir_error error;
 
@@ -299,8 +291,7 @@ static void expect_around(enum how how, bool writes)
 	for (size_t threads = 0; threads <= 1; threads++) {
 		weir_graph *graph = kit_graph();
 		struct weir_session_options options = {WEIR_SESSION_OPTIONS_INIT, .threads = threads,
-		                                       .flags = threads == 0 ? WEIR_SESSION_NO_THREADS : 0,
-		                                       .shuffle_seed = 7};
+		                                       .flags = threads == 0 ? WEIR_SESSION_NO_THREADS : 0, .shuffle_seed = 7};
 		weir_var *var = kit_var("w", kit_f32(1));
 		struct weir_argument argument = {.var = var};
 		weir_session *session;
@@ -318,7 +309,7 @@ static void expect_around(enum how how, bool writes)
 				weir_tensor_release(one);
 				now = 1;
 			}
-			cr_assert_eq(weir_function_run(function, session, &argument, results, WEIR_NO_DEADLINE, NULL, &error),
+			cr_assert_eq(weir_function_run(function, session, &argument, results, WEIR_NO_DEADLINE, NULL, NULL, &error),
 			             WEIR_OK, "%s", error.message);
 			cr_expect_eq(kit_f32_at(results[0], 0), now);
 			cr_expect_eq(kit_f32_at(results[2], 0), now + added);
@@ -471,8 +462,8 @@ static float run_scene(struct scene *s, weir_function *function)
 	weir_error error;
 	float value;
 
-	cr_assert_eq(weir_function_run(function, s->session, &argument, &result, WEIR_NO_DEADLINE, NULL, &error), WEIR_OK,
-	             "%s", error.message);
+	cr_assert_eq(weir_function_run(function, s->session, &argument, &result, WEIR_NO_DEADLINE, NULL, NULL, &error),
+	             WEIR_OK, "%s", error.message);
 	value = kit_f32_at(result, 0);
 	weir_tensor_release(result);
 	return value;
@@ -560,7 +551,7 @@ static void run_alias(bool aliased)
 	arguments[0].var = s.var;
 	arguments[1].var = aliased ? s.var : other;
 	cr_assert_eq(weir_function_run(define("alias", build_alias, &s, parameters, 2, 1), s.session, arguments, &result,
-	                               WEIR_NO_DEADLINE, NULL, NULL),
+	                               WEIR_NO_DEADLINE, NULL, NULL, NULL),
 	             WEIR_OK);
 	cr_expect_eq(kit_f32_at(result, 0), aliased ? 2.0f : 7.0f);
 	cr_expect_eq(has_edge(s.nodes[0], s.nodes[1]), aliased);
@@ -601,7 +592,7 @@ Test(conformance_effects, ACD_011_an_enqueue_runs_always)
 
 	open_scene(&s, 0);
 	cr_assert_eq(weir_function_run(define("send", build_send, NULL, parameters, 1, 1), s.session, &argument, &result,
-	                               WEIR_NO_DEADLINE, NULL, NULL),
+	                               WEIR_NO_DEADLINE, NULL, NULL, NULL),
 	             WEIR_OK);
 	weir_tensor_release(result);
 	cr_expect_eq(weir_tensor_queue_size_approx(queue), 1);
@@ -658,7 +649,7 @@ static float choose(bool yes, float start, const int *with)
 	cr_assert_eq(weir_tensor_scalar_bool(yes, &arguments[0].tensor), WEIR_OK);
 	arguments[1].var = s.var;
 	cr_assert_eq(weir_function_run(define("choice", build_choice, (void *)(uintptr_t)with, choice_parameters, 2, 2),
-	                               s.session, arguments, results, WEIR_NO_DEADLINE, NULL, &error),
+	                               s.session, arguments, results, WEIR_NO_DEADLINE, NULL, NULL, &error),
 	             WEIR_OK, "%s", error.message);
 	value = kit_f32_at(results[0], 0);
 	cr_expect_eq(kit_f32_at(results[1], 0), with[2] != 0 && !yes ? 0.0f : 9.0f);
@@ -717,8 +708,7 @@ static enum weir_status build_pair(void *context, weir_graph *body, const struct
 	struct weir_argument argument = {.var = arguments[1].var};
 	const int which = *(const int *)context;
 
-	return weir_op_cond(body, NULL, arguments[0].output,
-	                    define("then", build_add, &by[which], var_parameter, 1, 1),
+	return weir_op_cond(body, NULL, arguments[0].output, define("then", build_add, &by[which], var_parameter, 1, 1),
 	                    define("else", build_add, &by[which + 1], var_parameter, 1, 1), &argument, 1, &results[0], NULL,
 	                    error);
 }
@@ -753,8 +743,8 @@ Test(conformance_effects, ACD_032_conds_nest)
 		cr_assert_eq(weir_tensor_scalar_bool(i < 2, &arguments[0].tensor), WEIR_OK);
 		cr_assert_eq(weir_tensor_scalar_bool(i % 2 == 0, &arguments[1].tensor), WEIR_OK);
 		arguments[2].var = s.var;
-		cr_assert_eq(weir_function_run(nested, s.session, arguments, &result, WEIR_NO_DEADLINE, NULL, &error), WEIR_OK,
-		             "%s", error.message);
+		cr_assert_eq(weir_function_run(nested, s.session, arguments, &result, WEIR_NO_DEADLINE, NULL, NULL, &error),
+		             WEIR_OK, "%s", error.message);
 		expected += (float)(i + 1);
 		cr_expect_eq(kit_var_f32(s.var, 0), expected);
 		weir_tensor_release(result);
@@ -893,8 +883,8 @@ static enum weir_status note(void *context, const struct weir_kernel_call *call,
 	return WEIR_OK;
 }
 
-static const struct weir_kernel note_kernel = {
-	WEIR_KERNEL_INIT, .name = "note", .flags = WEIR_KERNEL_SHORT | WEIR_KERNEL_STATEFUL, .run = note};
+static const struct weir_kernel note_kernel = {WEIR_KERNEL_INIT, .name = "note",
+                                               .flags = WEIR_KERNEL_SHORT | WEIR_KERNEL_STATEFUL, .run = note};
 
 static enum weir_status build_notes(void *context, weir_graph *body, const struct weir_argument arguments[],
                                     weir_output results[], weir_error *error)

@@ -15,9 +15,13 @@ static const weir_shape scalar = {.rank = 0, .dims = {0}};
 static weir_function *a_function(const char *name, weir_function_fn *build, void *context,
                                  const struct weir_parameter *parameters, size_t count, size_t results)
 {
-	struct weir_function_options options = {WEIR_FUNCTION_OPTIONS_INIT, .name = name, .build = build,
-	                                        .context = context, .parameters = parameters,
-	                                        .parameter_count = count, .result_count = results};
+	struct weir_function_options options = {WEIR_FUNCTION_OPTIONS_INIT,
+	                                        .name = name,
+	                                        .build = build,
+	                                        .context = context,
+	                                        .parameters = parameters,
+	                                        .parameter_count = count,
+	                                        .result_count = results};
 	weir_function *function = NULL;
 	weir_error error;
 
@@ -50,8 +54,8 @@ static float run_f32(weir_function *function, weir_session *session, const struc
 	weir_error error;
 	float value;
 
-	cr_assert_eq(weir_function_run(function, session, arguments, &result, WEIR_NO_DEADLINE, NULL, &error), WEIR_OK,
-	             "%s", error.message);
+	cr_assert_eq(weir_function_run(function, session, arguments, &result, WEIR_NO_DEADLINE, NULL, NULL, &error),
+	             WEIR_OK, "%s", error.message);
 	value = kit_f32_at(result, 0);
 	weir_tensor_release(result);
 	return value;
@@ -98,8 +102,8 @@ static enum weir_status compare(void *context, const struct weir_kernel_call *ca
 	return weir_tensor_scalar_bool(kit_f32_at(call->inputs[0], 0) < kit_f32_at(call->inputs[1], 0), &call->outputs[0]);
 }
 
-static const struct weir_kernel compare_kernel = {
-	WEIR_KERNEL_INIT, .name = "compare", .flags = WEIR_KERNEL_SHORT, .run = compare};
+static const struct weir_kernel compare_kernel = {WEIR_KERNEL_INIT, .name = "compare", .flags = WEIR_KERNEL_SHORT,
+                                                  .run = compare};
 
 static enum weir_status build_less(void *context, weir_graph *body, const struct weir_argument arguments[],
                                    weir_output results[], weir_error *error)
@@ -138,7 +142,7 @@ Test(function, a_body_is_built_once_for_each_signature)
 			struct weir_argument argument = {.tensor = values[i]};
 			weir_tensor *result;
 
-			cr_assert_eq(weir_function_run(function, session, &argument, &result, WEIR_NO_DEADLINE, NULL, NULL),
+			cr_assert_eq(weir_function_run(function, session, &argument, &result, WEIR_NO_DEADLINE, NULL, NULL, NULL),
 			             WEIR_OK);
 			cr_expect_eq(weir_tensor_element_count(result), weir_tensor_element_count(values[i]));
 			weir_tensor_release(result);
@@ -175,9 +179,9 @@ Test(function, variables_are_part_of_the_signature)
 
 Test(function, more_signatures_than_allowed_are_refused)
 {
-	struct weir_function_options options = {WEIR_FUNCTION_OPTIONS_INIT, .name = "double", .build = build_double,
-	                                        .parameters = one_tensor, .parameter_count = 1, .result_count = 1,
-	                                        .max_traces = 1};
+	struct weir_function_options options = {
+		WEIR_FUNCTION_OPTIONS_INIT, .name = "double",  .build = build_double, .parameters = one_tensor,
+		.parameter_count = 1,       .result_count = 1, .max_traces = 1};
 	weir_graph *graph = kit_graph();
 	weir_session *session = kit_session(graph, 0);
 	struct weir_argument argument = {.tensor = kit_f32(1)};
@@ -189,7 +193,7 @@ Test(function, more_signatures_than_allowed_are_refused)
 	cr_expect_eq(run_f32(function, session, &argument), 2.0f);
 	weir_tensor_release(argument.tensor);
 	argument.tensor = kit_i64(1);
-	cr_expect_eq(weir_function_run(function, session, &argument, &result, WEIR_NO_DEADLINE, NULL, &error),
+	cr_expect_eq(weir_function_run(function, session, &argument, &result, WEIR_NO_DEADLINE, NULL, NULL, &error),
 	             WEIR_RESOURCE_EXHAUSTED);
 	cr_expect_str_eq(error.message,
 	                 "weir_function_run: function \"double\" has bodies for 1 signatures, the most allowed");
@@ -287,7 +291,7 @@ Test(function, a_message_names_the_way_to_the_node)
 		cr_expect_eq(weir_session_run(session, NULL, 0, &out, 1, &result, NULL, 0, WEIR_NO_DEADLINE, NULL, &error),
 		             WEIR_DATA_LOSS);
 		cr_expect_str_eq(error.message, "train/inner/kernel \"reader\": line 7 has 63 columns");
-		cr_expect_eq(weir_function_run(outer, session, &value, &result, WEIR_NO_DEADLINE, NULL, &error),
+		cr_expect_eq(weir_function_run(outer, session, &value, &result, WEIR_NO_DEADLINE, NULL, NULL, &error),
 		             WEIR_DATA_LOSS);
 		cr_expect_str_eq(error.message, "outer/inner/kernel \"reader\": line 7 has 63 columns");
 		weir_tensor_release(value.tensor);
@@ -321,8 +325,8 @@ Test(function, a_case_runs_one_branch)
 		for (int64_t i = -1; i <= 3; i++) {
 			struct weir_feed feed = {index, kit_i64(i)};
 			weir_tensor *result = NULL;
-			enum weir_status status = weir_session_run(session, &feed, 1, &out, 1, &result, NULL, 0, WEIR_NO_DEADLINE,
-			                                           NULL, &error);
+			enum weir_status status =
+				weir_session_run(session, &feed, 1, &out, 1, &result, NULL, 0, WEIR_NO_DEADLINE, NULL, &error);
 
 			cr_expect_eq(status, i < 0 || i > 2 ? WEIR_INVALID_ARGUMENT : WEIR_OK);
 			if (status == WEIR_OK)
@@ -511,7 +515,8 @@ Test(function, loops_that_change_a_spec_are_refused)
 	weir_error error;
 
 	cr_expect_eq(weir_op_while(graph, "l", always, integer, &x, 1, NULL, &out, NULL, &error), WEIR_INVALID_ARGUMENT);
-	cr_expect_str_eq(error.message, "while \"l\": result 0 of the body \"integer\" is i64 [], and becomes \"x\", f32 []");
+	cr_expect_str_eq(error.message,
+	                 "while \"l\": result 0 of the body \"integer\" is i64 [], and becomes \"x\", f32 []");
 	cr_expect_eq(weir_op_while(graph, "l", same, same, &x, 1, NULL, &out, NULL, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_str_eq(error.message, "while \"l\": the condition \"same\" must give a bool scalar, and gives f32 []");
 	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
@@ -596,8 +601,7 @@ static enum weir_status build_queue_swap(void *context, weir_graph *body, const 
 {
 	weir_output taken;
 	weir_node *put, *take;
-	enum weir_status status =
-		weir_op_dequeue(body, "take", arguments[1].queue, &taken, 1, &take, error);
+	enum weir_status status = weir_op_dequeue(body, "take", arguments[1].queue, &taken, 1, &take, error);
 
 	(void)context;
 	if (status == WEIR_OK)
@@ -618,8 +622,8 @@ Test(function, a_map_waits_without_a_thread_for_each_row)
 		weir_function *swap = a_function("swap", build_queue_swap, NULL, parameters, 3, 1);
 		weir_graph *graph = kit_graph();
 		weir_session *session = kit_session(graph, threads);
-		struct weir_argument arguments[3] = {of_output(kit_placeholder(graph, "x", WEIR_F32, kit_shape(1, -1))),
-		                                     {.queue = queue}, {.queue = queue}};
+		struct weir_argument arguments[3] = {
+			of_output(kit_placeholder(graph, "x", WEIR_F32, kit_shape(1, -1))), {.queue = queue}, {.queue = queue}};
 		float values[ROWS];
 		struct weir_feed feed;
 		weir_tensor *item = kit_f32(-1), *result = NULL;
@@ -691,9 +695,9 @@ Test(function, a_deadline_reaches_a_wait_in_a_body_and_names_the_way)
 		weir_error error;
 
 		cr_assert_eq(weir_op_call(graph, "pull", take, &q, 1, &out, NULL, NULL), WEIR_OK);
-		cr_expect_eq(weir_session_run(session, NULL, 0, &out, 1, &result, NULL, 0, weir_deadline_in(10000000), NULL,
-		                              &error),
-		             WEIR_DEADLINE_EXCEEDED);
+		cr_expect_eq(
+			weir_session_run(session, NULL, 0, &out, 1, &result, NULL, 0, weir_deadline_in(10000000), NULL, &error),
+			WEIR_DEADLINE_EXCEEDED);
 		cr_expect(strstr(error.message, "; pull/dequeue \"take\" of queue \"empty\" had waited") != NULL, "%s",
 		          error.message);
 		kit_end(session, graph);
@@ -755,7 +759,7 @@ static enum weir_status build_and_run(const weir_allocator *allocator, void *con
 	for (int i = 0; status == WEIR_OK && i < 4; i++)
 		status = weir_function_create(&options[i], &functions[i], NULL);
 	if (status == WEIR_OK)
-		status = weir_function_run(functions[3], session, arguments, &result, WEIR_NO_DEADLINE, NULL, NULL);
+		status = weir_function_run(functions[3], session, arguments, &result, WEIR_NO_DEADLINE, NULL, NULL, NULL);
 	if (status == WEIR_OK)
 		cr_assert_eq(kit_f32_at(result, 0), 4.0f + 12.0f);
 	weir_tensor_release(result);
@@ -844,7 +848,7 @@ Test(function, an_argument_that_does_not_fit_is_named)
 	arguments[1].var = NULL;
 	cr_expect_eq(weir_op_call(graph, "c", bump, arguments, 2, &out, NULL, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_str_eq(error.message, "call \"c\": parameter \"w\" of \"bump\" must be a variable, got NULL");
-	cr_expect_eq(weir_function_run(bump, session, arguments, &result, WEIR_NO_DEADLINE, NULL, &error),
+	cr_expect_eq(weir_function_run(bump, session, arguments, &result, WEIR_NO_DEADLINE, NULL, NULL, &error),
 	             WEIR_INVALID_ARGUMENT);
 	cr_expect_str_eq(error.message, "weir_function_run: parameter \"x\" of \"bump\" must be a tensor, got NULL");
 	kit_end(session, graph);
@@ -876,5 +880,5 @@ Test(function, bad_options_are_refused)
 	cr_expect_eq(weir_function_destroy(NULL, NULL), WEIR_OK);
 	cr_expect_eq(weir_function_trace_count(NULL), 0);
 	cr_expect_eq(weir_graph_exempt(NULL, NULL), WEIR_INVALID_ARGUMENT);
-	cr_expect_eq(weir_function_run(NULL, NULL, NULL, NULL, 0, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_function_run(NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
 }

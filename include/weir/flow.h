@@ -6,8 +6,10 @@
 #ifndef WEIR_FLOW_H
 #define WEIR_FLOW_H
 
-#include <weir/flow/keyed_join.h>
+#include <weir/flow/callable.h>
 #include <weir/flow/checkpoint.h>
+#include <weir/flow/keyed_join.h>
+#include <weir/flow/function.h>
 #include <weir/flow/graph.h>
 #include <weir/flow/kernel.h>
 #include <weir/flow/map_staging.h>

@@ -10,6 +10,7 @@
  * |------------------|-----------|----------------------|--------------|-----------|-------------|
  * | weir_function_create | any   | allocator            | allocator    | yes       | no          |
  * | weir_function_destroy | one, last | wait-free + releases | nothing | no        | no          |
+ * | weir_function_trace_count | any | wait-free         | nothing      | no        | yes         |
  * | weir_function_run | any      | lock-free (1)        | its ops (2)  | yes (3)   | no          |
  * | weir_op_call, _case, _cond, _while, _map | any | lock-free + build (4) | build (4) | yes | no |
  * | weir_graph_exempt | one (5)  | wait-free            | nothing      | no        | no          |
@@ -49,6 +50,7 @@
 #include <stdint.h>
 #include <weir/alloc.h>
 #include <weir/cancel.h>
+#include <weir/flow/callable.h>
 #include <weir/flow/graph.h>
 #include <weir/flow/session.h>
 #include <weir/flow/tensor_queue.h>
@@ -60,7 +62,11 @@ WEIR_BEGIN_DECLS
 
 typedef struct weir_function weir_function;
 
-enum weir_parameter_kind { WEIR_PARAMETER_TENSOR = 0, WEIR_PARAMETER_VAR = 1, WEIR_PARAMETER_QUEUE = 2 };
+enum weir_parameter_kind {
+	WEIR_PARAMETER_TENSOR = 0,
+	WEIR_PARAMETER_VAR = 1,
+	WEIR_PARAMETER_QUEUE = 2
+};
 
 /* A struct of resources is several parameters. */
 struct weir_parameter {
@@ -100,7 +106,7 @@ struct weir_function_options {
 	const struct weir_parameter *parameters; /* copied */
 	size_t parameter_count;
 	size_t result_count;
-	size_t max_traces; /* signatures at most; 0: 64 */
+	size_t max_traces;               /* signatures at most; 0: 64 */
 	const weir_allocator *allocator; /* for bodies and frames; NULL: the default allocator */
 };
 #define WEIR_FUNCTION_OPTIONS_INIT WEIR_STRUCT_SIZE(struct weir_function_options)
@@ -135,15 +141,17 @@ WEIR_API size_t weir_function_trace_count(const weir_function *function);
  * parameter (both WEIR_INVALID_ARGUMENT).
  */
 /*
- * Runs the function once on the threads of a session, as weir_session_run() does. The arguments stay
+ * Runs the function once, as weir_callable_run() runs a callable of the session. The arguments stay
  * the caller's; results[i] is a reference that the caller releases; on any failure none is written.
- * The graph of the session is not used.
+ * cancel and options may be NULL. The graph of the session is not used.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_function_run(weir_function *function, weir_session *session,
                                             const struct weir_argument arguments[],
                                             weir_tensor *results[], uint64_t deadline_ns,
-                                            weir_cancel *cancel, weir_error *error);
+                                            weir_cancel *cancel,
+                                            const struct weir_run_options *options,
+                                            weir_error *error);
 
 /*
  * Calls the function with arguments[0 .. count-1], one for each parameter. outs has room for its
@@ -188,9 +196,10 @@ struct weir_while_options {
  * after max_iterations.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_op_while(weir_graph *graph, const char *name, weir_function *condition,
-                                        weir_function *body, const struct weir_argument arguments[],
-                                        size_t count, const struct weir_while_options *options,
+WEIR_API enum weir_status weir_op_while(weir_graph *graph, const char *name,
+                                        weir_function *condition, weir_function *body,
+                                        const struct weir_argument arguments[], size_t count,
+                                        const struct weir_while_options *options,
                                         weir_output outs[], weir_node **node, weir_error *error);
 
 struct weir_map_options {

@@ -63,8 +63,7 @@ static enum weir_status check_request(const struct weiri_call_request *r, const 
 	const weir_function *first;
 
 	if (r->graph == NULL || r->functions == NULL || r->function_count == 0)
-		return refuse(r, WEIR_INVALID_ARGUMENT, "%s",
-		              r->graph == NULL ? "graph is NULL" : "there are no functions");
+		return refuse(r, WEIR_INVALID_ARGUMENT, "%s", r->graph == NULL ? "graph is NULL" : "there are no functions");
 	for (size_t i = 0; i < r->function_count; i++) {
 		if (r->functions[i] == NULL)
 			return refuse(r, WEIR_INVALID_ARGUMENT, "function %zu is NULL", i);
@@ -76,9 +75,9 @@ static enum weir_status check_request(const struct weiri_call_request *r, const 
 		const weir_function *f = r->functions[i];
 
 		if (f->parameter_count != r->count || f->tensor_count != first->tensor_count)
-			return refuse(r, WEIR_INVALID_ARGUMENT, "\"%s\" has %zu parameter%s, %zu of them tensors; got %zu argument%s",
-			              f->name, f->parameter_count, WEIRI_S(f->parameter_count), f->tensor_count, r->count,
-			              WEIRI_S(r->count));
+			return refuse(
+				r, WEIR_INVALID_ARGUMENT, "\"%s\" has %zu parameter%s, %zu of them tensors; got %zu argument%s",
+				f->name, f->parameter_count, WEIRI_S(f->parameter_count), f->tensor_count, r->count, WEIRI_S(r->count));
 		if (outs == NULL && f->result_count > 0 && f != r->functions[r->function_count - 1])
 			continue;
 		if (outs == NULL && f->result_count > 0)
@@ -136,8 +135,7 @@ static enum weir_status read_arguments(const struct weiri_call_request *r, const
 		} else if (f->parameters[i].kind == WEIR_PARAMETER_VAR) {
 			given->object = r->arguments[i].var;
 			if (r->arguments[i].var != NULL)
-				given->spec =
-					weiri_spec_of(weir_var_dtype(r->arguments[i].var), weir_var_shape(r->arguments[i].var));
+				given->spec = weiri_spec_of(weir_var_dtype(r->arguments[i].var), weir_var_shape(r->arguments[i].var));
 		} else {
 			status = describe_tensor(r, i, tensor, given);
 			work->inputs[first_input + tensor++] = r->arguments[i].output;

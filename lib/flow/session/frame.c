@@ -65,18 +65,7 @@ void weiri_frame_begin_passing(struct weiri_frame *frame, const struct weiri_cal
 	}
 }
 
-void weiri_frame_begin_sharing(struct weiri_frame *frame, weir_tensor *const values[])
-{
-	const struct weiri_plan *plan = frame->plan;
-
-	reset(frame);
-	for (uint32_t i = 0; i < plan->feed_count; i++) {
-		if (!plan->slots[i].unused)
-			frame->values[i] = weir_tensor_retain(values[i]);
-	}
-}
-
-void weiri_frame_begin(struct weiri_frame *frame, const struct weir_feed feeds[])
+void weiri_frame_begin(struct weiri_frame *frame, const struct weiri_fed *fed)
 {
 	const struct weiri_plan *plan = frame->plan;
 
@@ -86,9 +75,9 @@ void weiri_frame_begin(struct weiri_frame *frame, const struct weir_feed feeds[]
 	 */
 	for (uint32_t i = 0; i < plan->feed_count; i++) {
 		if (plan->slots[i].owner == WEIRI_OWNER_OUTSIDE)
-			frame->values[i] = feeds[i].value;
+			frame->values[i] = weiri_fed_value(fed, i);
 		else if (!plan->slots[i].unused)
-			frame->values[i] = weir_tensor_retain(feeds[i].value);
+			frame->values[i] = weir_tensor_retain(weiri_fed_value(fed, i));
 	}
 }
 

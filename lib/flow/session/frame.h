@@ -61,16 +61,27 @@ struct weiri_wait {
 	weir_error error;
 };
 
+/* The values of the feeds, wherever the caller has them: each `stride` bytes behind the one before. */
+struct weiri_fed {
+	weir_tensor *const *first;
+	size_t stride;
+};
+
+static inline weir_tensor *weiri_fed_value(const struct weiri_fed *fed, size_t i)
+{
+	return *(weir_tensor *const *)(const void *)((const char *)fed->first + i * fed->stride);
+}
+
 struct weiri_frame {
 	struct weiri_step *step;
 	struct weiri_plan *plan;
-	struct weiri_frame *parent; /* NULL: the root frame of its step */
-	uint32_t unit, index;       /* of the parent's plan: the node that waits for the child */
-	uint64_t number;            /* of the iteration or row */
-	void *owner;                /* of a child: what its node knows of it */
+	struct weiri_frame *parent;          /* NULL: the root frame of its step */
+	uint32_t unit, index;                /* of the parent's plan: the node that waits for the child */
+	uint64_t number;                     /* of the iteration or row */
+	void *owner;                         /* of a child: what its node knows of it */
 	const weir_critical_section *within; /* which user code of the frame must not enter; or NULL */
-	struct weiri_countdown remaining; /* units that have not ended */
-	bool empty;                       /* the owner only: the results were taken, so F2 holds */
+	struct weiri_countdown remaining;    /* units that have not ended */
+	bool empty;                          /* the owner only: the results were taken, so F2 holds */
 	weir_tensor **values;
 	weir_tensor **inputs;
 	weir_read *holds;
@@ -87,13 +98,11 @@ struct weiri_frame {
 void weiri_frame_lay_out(struct weiri_frame *frame, void *block, const struct weiri_step_layout *layout,
                          struct weiri_plan *plan);
 /* Prepares an empty frame for a run. The feeds fit their outputs. */
-void weiri_frame_begin(struct weiri_frame *frame, const struct weir_feed feeds[]);
+void weiri_frame_begin(struct weiri_frame *frame, const struct weiri_fed *fed);
 /* The same for a frame that owns its feeds: takes them over, as references, and clears values[]. */
 void weiri_frame_begin_with(struct weiri_frame *frame, weir_tensor *values[]);
 /* The same with inputs first, first + 1, ... of a call, which pass to the frame (weiri_call_pass()). */
 void weiri_frame_begin_passing(struct weiri_frame *frame, const struct weiri_call *call, uint32_t first);
-/* The same, and the caller keeps its references. */
-void weiri_frame_begin_sharing(struct weiri_frame *frame, weir_tensor *const values[]);
 /* Makes F2 true. No thread runs nodes of the frame any more. */
 void weiri_frame_clear(struct weiri_frame *frame);
 /* Moves the fetched values to results[]. Each node has succeeded. */

@@ -91,9 +91,9 @@ static weir_function *allocate(const struct weir_function_options *o, const char
 	function->name = copy_name(weiri_layout_at(block, at_name), name);
 	layout.size = at_names;
 	for (size_t i = 0; i < o->parameter_count; i++)
-		function->parameters[i].name = copy_name(
-			weiri_layout_at(block, weiri_layout_add(&layout, 1, strlen(o->parameters[i].name) + 1)),
-			o->parameters[i].name);
+		function->parameters[i].name =
+			copy_name(weiri_layout_at(block, weiri_layout_add(&layout, 1, strlen(o->parameters[i].name) + 1)),
+		              o->parameters[i].name);
 	return function;
 }
 
@@ -287,7 +287,7 @@ static struct weiri_body *allocate_body(weir_function *function)
 struct trace {
 	struct weir_argument *arguments;
 	weir_output *results;
-	struct weir_feed *feeds;
+	weir_output *feeds;
 	void *block;
 	size_t bytes;
 };
@@ -297,7 +297,7 @@ static bool allocate_trace(const weir_function *function, struct trace *trace)
 	struct weiri_layout layout = {0};
 	size_t at_arguments = weiri_layout_add(&layout, function->parameter_count, sizeof(struct weir_argument));
 	size_t at_results = weiri_layout_add(&layout, function->result_count, sizeof(weir_output));
-	size_t at_feeds = weiri_layout_add(&layout, function->tensor_count, sizeof(struct weir_feed));
+	size_t at_feeds = weiri_layout_add(&layout, function->tensor_count, sizeof(weir_output));
 
 	trace->bytes = layout.size + 1;
 	trace->block = weiri_allocate_zeroed(&function->allocator, trace->bytes, WEIRI_LAYOUT_ALIGNMENT);
@@ -331,7 +331,7 @@ static enum weir_status make_arguments(struct weiri_body *body, const struct wei
 		status = weir_op_placeholder(body->graph, p->name[0] != '\0' ? p->name : NULL, body->given[i].spec.dtype,
 		                             body->given[i].spec.ranked ? &body->given[i].spec.shape : NULL, &argument->output,
 		                             error);
-		trace->feeds[feed++].output = argument->output;
+		trace->feeds[feed++] = argument->output;
 	}
 	return status;
 }
@@ -377,6 +377,7 @@ static enum weir_status compile(struct weiri_body *body, const struct trace *tra
 	struct weiri_effects effects;
 	enum weir_status status = weiri_effects_order(body->graph, trace->results, f->result_count, &effects, error);
 	struct weiri_signature signature = {.feeds = trace->feeds,
+	                                    .feed_stride = sizeof(weir_output),
 	                                    .feed_count = f->tensor_count,
 	                                    .fetches = trace->results,
 	                                    .fetch_count = f->result_count,

@@ -45,8 +45,8 @@ struct weiri_body {
 	weir_function *function;
 	size_t bytes;
 	weir_graph *graph;
-	struct weiri_plan *plan;    /* the feeds are the tensors, the fetches are the results */
-	struct weiri_given *given;  /* by parameter */
+	struct weiri_plan *plan;          /* the feeds are the tensors, the fetches are the results */
+	struct weiri_given *given;        /* by parameter */
 	struct weiri_resource *resources; /* what its nodes read and write; each object once */
 	size_t resource_count;
 };
@@ -107,9 +107,9 @@ void weiri_effects_fini(struct weiri_effects *effects);
 
 /* Their attribute. */
 struct weiri_calls {
-	uint64_t limit;    /* of iterations; of rows at once */
-	uint32_t whole;    /* of a map: so many of the last inputs go whole to each row */
-	bool check;        /* an input, or what goes from iteration to iteration, may not fit the body */
+	uint64_t limit; /* of iterations; of rows at once */
+	uint32_t whole; /* of a map: so many of the last inputs go whole to each row */
+	bool check;     /* an input, or what goes from iteration to iteration, may not fit the body */
 	uint32_t body_count;
 	struct weiri_body *bodies[];
 };

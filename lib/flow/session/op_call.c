@@ -121,8 +121,9 @@ static enum weir_status common_specs(const struct weiri_call_request *r, struct 
 		const struct weiri_body *body = calls->bodies[b];
 
 		if (body->plan->fetch_count != *count)
-			return refuse(r, WEIR_INVALID_ARGUMENT, "\"%s\" has %zu result%s, and \"%s\" has %zu", first->function->name,
-			              *count, WEIRI_S(*count), body->function->name, body->plan->fetch_count);
+			return refuse(r, WEIR_INVALID_ARGUMENT, "\"%s\" has %zu result%s, and \"%s\" has %zu",
+			              first->function->name, *count, WEIRI_S(*count), body->function->name,
+			              body->plan->fetch_count);
 		for (size_t i = 0; i < *count; i++) {
 			char text_first[WEIRI_SPEC_TEXT_SIZE];
 			char text_other[WEIRI_SPEC_TEXT_SIZE];

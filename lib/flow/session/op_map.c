@@ -16,6 +16,7 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/compiler.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -98,8 +99,8 @@ static enum weir_status join_results(const struct weiri_site *site, const struct
 		if (map->rows == 0)
 			status = make_empty(map, &p->node->specs[j], out);
 		else
-			status = weir_tensor_stack(map->results + j * map->rows, map->rows,
-			                           &map->frame->step->session->allocator, out);
+			status =
+				weir_tensor_stack(map->results + j * map->rows, map->rows, &map->frame->step->session->allocator, out);
 		if (status == WEIR_INVALID_ARGUMENT)
 			(void)weiri_site_failed(site, status, "result %u differs in shape between rows", j);
 		else if (status != WEIR_OK)
@@ -153,8 +154,7 @@ static bool begin_row(const struct weiri_site *site, struct lane *lane)
 		return true;
 	}
 	if (given != count)
-		(void)weiri_site_failed(site, WEIR_RESOURCE_EXHAUSTED, "no memory for row %llu",
-		                        (unsigned long long)lane->row);
+		(void)weiri_site_failed(site, WEIR_RESOURCE_EXHAUSTED, "no memory for row %llu", (unsigned long long)lane->row);
 	while (given > 0)
 		weir_tensor_release(feeds[--given]);
 	return false;
@@ -168,8 +168,12 @@ static bool end_row(struct lane *lane)
 
 	if (!weiri_child_take_results(lane->child, results))
 		return false;
-	for (uint32_t j = 0; j < node_of(map)->output_count; j++)
-		map->results[j * map->rows + lane->row] = results[j];
+	for (uint32_t j = 0; j < node_of(map)->output_count; j++) {
+		weir_tensor **at = &map->results[j * map->rows + lane->row];
+
+		WEIR_ASSERT2(M1, *at == NULL);
+		*at = results[j];
+	}
 	return true;
 }
 
@@ -230,8 +234,8 @@ static bool count_rows(const struct weiri_site *site, const struct weiri_call *c
 			map->rows = (uint64_t)shape->dims[0];
 		if (map->rows == (uint64_t)shape->dims[0])
 			continue;
-		(void)weiri_site_failed(site, WEIR_INVALID_ARGUMENT, "parameter \"%s\" gets %lld rows, and \"%s\" %llu", parameter,
-		                        (long long)shape->dims[0], weiri_body_parameter(body_of(map), 0)->name,
+		(void)weiri_site_failed(site, WEIR_INVALID_ARGUMENT, "parameter \"%s\" gets %lld rows, and \"%s\" %llu",
+		                        parameter, (long long)shape->dims[0], weiri_body_parameter(body_of(map), 0)->name,
 		                        (unsigned long long)map->rows);
 		return false;
 	}
@@ -275,7 +279,8 @@ static bool is_worth_workers(const struct map *map)
 	const struct weiri_plan *plan = body_of(map)->plan;
 	uint64_t rows_of_lane = map->lane_count != 0 ? map->rows / map->lane_count : 0;
 
-	return map->lane_count > 1 && map->frame->step->session->workers != 0 && map->frame->step->shuffle == 0 &&
+	WEIR_ASSERT1(M3, map->lane_count <= weiri_calls_of(node_of(map))->limit);
+	return map->lane_count > 1 && map->frame->step->workers != 0 && map->frame->step->shuffle == 0 &&
 	       (plan->has_user_code || plan->weight >= WORTH_A_LANE || plan->weight * rows_of_lane >= WORTH_A_LANE);
 }
 

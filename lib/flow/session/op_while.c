@@ -55,7 +55,7 @@ static bool begin_test(const struct weiri_site *site, struct loop *loop)
 			return false;
 	}
 	loop->condition->number = loop->iteration;
-	weiri_frame_begin_sharing(loop->condition, loop->values);
+	weiri_frame_begin(loop->condition, &(struct weiri_fed){loop->values, sizeof(loop->values[0])});
 	return true;
 }
 

@@ -33,7 +33,7 @@ bool weiri_compiler_is_fed(const struct weiri_compiler *c, weir_output output, u
 	if (index->count == 0 || !weiri_node_map_find(&index->nodes, output.node, &number))
 		return false;
 	for (uint32_t i = index->first[number]; i != WEIRI_NO_FEED; i = index->next[i]) {
-		if (c->signature->feeds[i].output.index == output.index) {
+		if (weiri_signature_feed(c->signature, i).index == output.index) {
 			*feed = i;
 			return true;
 		}
@@ -44,7 +44,7 @@ bool weiri_compiler_is_fed(const struct weiri_compiler *c, weir_output output, u
 static enum weir_status add_feed(struct weiri_compiler *c, uint32_t i)
 {
 	struct weiri_feed_index *index = &c->feeds;
-	weir_output output = c->signature->feeds[i].output;
+	weir_output output = weiri_signature_feed(c->signature, i);
 	enum weir_status status = weiri_output_check(c->graph, output, "a feed", c->error);
 	size_t before = index->nodes.count;
 	uint32_t number, other;
@@ -244,6 +244,7 @@ static void lay_out(const struct weiri_plan *plan, size_t head, struct weiri_ste
 	out->values = weiri_layout_add(&layout, plan->slot_count, sizeof(weir_tensor *));
 	out->holds = weiri_layout_add(&layout, plan->hold_count, sizeof(weir_read));
 	out->inputs = weiri_layout_add(&layout, plan->use_count, sizeof(weir_tensor *));
+	out->results = weiri_layout_add(&layout, plan->fetch_count, sizeof(weir_tensor *));
 	out->counts = weiri_layout_add(&layout, plan->count_count, sizeof(struct weiri_countdown));
 	out->units = weiri_layout_add(&layout, plan->unit_count, sizeof(struct weiri_frame_unit));
 	out->waits = weiri_layout_add(&layout, plan->wait_count, sizeof(struct weiri_wait));
@@ -300,7 +301,7 @@ static void copy_key(struct weiri_plan *plan, const struct weiri_signature *s)
 	plan->fetch_count = s->fetch_count;
 	plan->target_count = s->target_count;
 	for (size_t i = 0; i < s->feed_count; i++)
-		plan->feeds[i] = s->feeds[i].output;
+		plan->feeds[i] = weiri_signature_feed(s, i);
 	for (size_t i = 0; i < s->fetch_count; i++)
 		plan->fetches[i] = s->fetches[i];
 	for (size_t i = 0; i < s->target_count; i++)
@@ -374,8 +375,7 @@ static void fill_slots(struct weiri_plan *plan, bool owns_feeds)
 	for (uint32_t slot = 0; slot < plan->slot_count; slot++) {
 		bool fed = slot < plan->feed_count;
 
-		plan->slots[slot].owner =
-			slot >= outside || (fed && owns_feeds) ? WEIRI_OWNER_FRAME : WEIRI_OWNER_OUTSIDE;
+		plan->slots[slot].owner = slot >= outside || (fed && owns_feeds) ? WEIRI_OWNER_FRAME : WEIRI_OWNER_OUTSIDE;
 		plan->slots[slot].unused = true;
 	}
 }

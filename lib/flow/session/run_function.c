@@ -27,7 +27,7 @@ static enum weir_status check_arguments(const weir_function *function, const wei
 
 /* Describes the arguments in given[], and stores the tensors among them in feeds[]. */
 static enum weir_status describe(const weir_function *f, const struct weir_argument arguments[],
-                                 struct weiri_given given[], struct weir_feed feeds[], weir_error *error)
+                                 struct weiri_given given[], weir_tensor *feeds[], weir_error *error)
 {
 	enum weir_status status = WEIR_OK;
 	size_t feed = 0;
@@ -46,7 +46,7 @@ static enum weir_status describe(const weir_function *f, const struct weir_argum
 				return weiri_fail(error, WEIR_INVALID_ARGUMENT, "parameter \"%s\" of \"%s\" must be a tensor, got NULL",
 				                  f->parameters[i].name, f->name);
 			given[i].spec = weiri_spec_of_tensor(arguments[i].tensor);
-			feeds[feed++].value = arguments[i].tensor;
+			feeds[feed++] = arguments[i].tensor;
 			break;
 		}
 		status = weiri_parameter_check(f, i, &given[i], error);
@@ -54,34 +54,34 @@ static enum weir_status describe(const weir_function *f, const struct weir_argum
 	return status;
 }
 
-static enum weir_status run(weir_function *f, weir_session *session, const struct weir_argument arguments[],
-                            struct weiri_given given[], struct weir_feed feeds[], weir_tensor *results[],
-                            uint64_t deadline_ns, weir_cancel *cancel, weir_error *error)
+enum weir_status weir_function_run(weir_function *function, weir_session *session,
+                                   const struct weir_argument arguments[], weir_tensor *results[], uint64_t deadline_ns,
+                                   weir_cancel *cancel, const struct weir_run_options *options, weir_error *error)
 {
+	enum weir_status status = check_arguments(function, session, arguments, results, error);
+	struct weiri_given given[WEIR_FUNCTION_MAX_PARAMETERS];
+	weir_tensor *feeds[WEIR_FUNCTION_MAX_PARAMETERS];
+	struct weiri_step_request request = {
+		.session = session, .fed = {feeds, sizeof(feeds[0])}, .cancel = cancel, .awaited = true};
+	struct weir_run_options run;
 	struct weiri_body *body = NULL;
 	weir_error inner;
-	enum weir_status status = describe(f, arguments, given, feeds, &inner);
 
 	if (status == WEIR_OK)
-		status = weiri_function_body(f, NULL, given, &body, &inner);
+		status = weiri_run_options("weir_function_run", options, WEIR_RUN_ON_CALLER, &run, error);
+	if (status != WEIR_OK)
+		return status;
+	status = describe(function, arguments, given, feeds, &inner);
+	if (status == WEIR_OK)
+		status = weiri_function_body(function, NULL, given, &body, &inner);
 	if (status != WEIR_OK)
 		return weiri_fail(error, status, "weir_function_run: %s", inner.message);
 	if (!weiri_gate_enter(&session->gate))
 		return weiri_session_refuse(session, "weir_function_run", error);
-	weiri_function_enter(f);
-	return weiri_step_run(session, body->plan, feeds, weiri_session_deadline(session, deadline_ns), cancel, results,
-	                      error);
-}
-
-enum weir_status weir_function_run(weir_function *function, weir_session *session,
-                                   const struct weir_argument arguments[], weir_tensor *results[],
-                                   uint64_t deadline_ns, weir_cancel *cancel, weir_error *error)
-{
-	enum weir_status status = check_arguments(function, session, arguments, results, error);
-	struct weiri_given given[WEIR_FUNCTION_MAX_PARAMETERS];
-	struct weir_feed feeds[WEIR_FUNCTION_MAX_PARAMETERS];
-
-	if (status != WEIR_OK)
-		return status;
-	return run(function, session, arguments, given, feeds, results, deadline_ns, cancel, error);
+	weiri_function_enter(function);
+	request.plan = body->plan;
+	request.pool = run.pool;
+	request.flags = run.flags;
+	request.deadline_ns = weiri_session_deadline(session, deadline_ns);
+	return weiri_step_run(&request, results, error);
 }
