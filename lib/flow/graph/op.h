@@ -105,10 +105,10 @@ struct weiri_op {
 	weiri_compute_fn *compute;
 	weiri_run_fn *run;
 	weiri_start_fn *start;
-	weiri_drop_fn *drop;         /* may be NULL */
-	weiri_resource_fn *resource; /* with start */
-	const char *resource_kind;   /* NULL: a queue */
-	weiri_touches_fn *touches;   /* NULL: none */
+	weiri_drop_fn *drop;             /* may be NULL */
+	weiri_resource_fn *resource;     /* with start */
+	const char *resource_kind;       /* NULL: a queue */
+	weiri_touches_fn *touches;       /* NULL: none */
 	const struct weiri_inner *inner; /* with WEIRI_OP_CALLS; see session/function.h */
 };
 

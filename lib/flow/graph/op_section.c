@@ -135,7 +135,8 @@ static bool touches_section(const weir_node *node, size_t i, struct weiri_resour
 {
 	if (i != 0)
 		return false;
-	*resource = (struct weiri_resource){weiri_section_of(node), weiri_section_kind, section_name(node->attribute), true};
+	*resource =
+		(struct weiri_resource){weiri_section_of(node), weiri_section_kind, section_name(node->attribute), true};
 	return true;
 }
 
