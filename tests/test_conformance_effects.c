@@ -2,6 +2,7 @@
  * test_conformance_effects.c - the automatic control edges of function bodies: the rows ACD, and
  * what weir/flow/function.h says about order.
  */
+#include <weir/critical_section.h>
 #include <weir/flow/function.h>
 
 #include "graph/node.h"
@@ -940,4 +941,203 @@ Test(conformance_effects, an_edge_of_the_user_comes_first)
 	cr_expect_eq(kit_var_f32(s.var, 0), 1.0f);
 	cr_expect_not(has_edge(s.nodes[0], s.nodes[1]));
 	close_scene(&s);
+}
+
+/* -- queues and critical sections in functions ------------------------------------------------- */
+
+/* Puts 2 and then 5 into the queue; the result is taken from it. */
+static enum weir_status build_two_and_five(void *context, weir_graph *body, const struct weir_argument arguments[],
+                                           weir_output results[], weir_error *error)
+{
+	weir_output two = constant(body, 2), five = constant(body, 5);
+
+	(void)context;
+	cr_assert_eq(weir_op_enqueue(body, NULL, arguments[0].queue, &two, 1, NULL, error), WEIR_OK);
+	cr_assert_eq(weir_op_enqueue(body, NULL, arguments[0].queue, &five, 1, NULL, error), WEIR_OK);
+	return weir_op_dequeue(body, NULL, arguments[0].queue, results, 1, NULL, error);
+}
+
+Test(conformance_effects, FIFO_010_a_queue_in_a_function_persists_and_keeps_program_order)
+{
+	static const struct weir_parameter parameters[] = {{"q", WEIR_PARAMETER_QUEUE, 0, NULL}};
+	static const float expected[] = {2, 5, 2, 5};
+	weir_tensor_queue *queue = kit_queue("q", 10, WEIR_F32, &scalar);
+	struct weir_argument argument = {.queue = queue};
+	weir_function *function;
+	struct scene s;
+
+	open_scene(&s, 0);
+	function = define("two and five", build_two_and_five, NULL, parameters, 1, 1);
+	for (size_t i = 0; i < 4; i++) {
+		weir_tensor *result;
+
+		cr_assert_eq(weir_function_run(function, s.session, &argument, &result, WEIR_NO_DEADLINE, NULL, NULL, NULL),
+		             WEIR_OK);
+		cr_expect_eq(kit_f32_at(result, 0), expected[i]);
+		weir_tensor_release(result);
+	}
+	cr_expect_eq(weir_tensor_queue_size_approx(queue), 4);
+	close_scene(&s);
+	kit_queue_end(queue);
+}
+
+/* Adds `by` to w in the section: a read, and an assign of what was read and `by`. */
+static weir_output add_inside(weir_graph *body, weir_critical_section *section, weir_var *var, weir_output by)
+{
+	weir_output read = read_of(body, var);
+	weir_output sum = add(body, read, by);
+	weir_output assigned = assign(body, var, sum);
+	weir_node *nodes[] = {read.node, sum.node, assigned.node};
+	weir_output out;
+	weir_error error;
+
+	cr_assert_eq(weir_op_critical_section(body, NULL, section, 0, nodes, 3, &assigned, 1, &out, NULL, &error), WEIR_OK,
+	             "%s", error.message);
+	return out;
+}
+
+static weir_critical_section *a_section(void)
+{
+	struct weir_critical_section_options options = {WEIR_CRITICAL_SECTION_OPTIONS_INIT, .name = "cs"};
+	weir_critical_section *section;
+
+	cr_assert_eq(weir_critical_section_create(&options, &section, NULL), WEIR_OK);
+	return section;
+}
+
+/* A branch with a section in it. */
+static enum weir_status build_inside(void *context, weir_graph *body, const struct weir_argument arguments[],
+                                     weir_output results[], weir_error *error)
+{
+	(void)error;
+	results[0] = add_inside(body, context, arguments[0].var, constant(body, 1));
+	return WEIR_OK;
+}
+
+Test(conformance_effects, CRS_002_a_section_in_a_cond_and_a_cond_in_a_section)
+{
+	weir_critical_section *section = a_section();
+	struct weir_argument argument;
+	weir_output yes, inner, outer;
+	weir_node *whole;
+	weir_tensor *truth;
+	weir_error error;
+	struct scene s;
+
+	open_scene(&s, 0);
+	argument.var = s.var;
+	cr_assert_eq(weir_tensor_scalar_bool(true, &truth), WEIR_OK);
+	yes = kit_constant(s.graph, truth);
+	cr_assert_eq(weir_op_cond(s.graph, "around", yes, define("inside", build_inside, section, var_parameter, 1, 1),
+	                          define("idle", build_idle, NULL, var_parameter, 1, 1), &argument, 1, &outer, NULL, NULL),
+	             WEIR_OK);
+	/* The two together would wait for themselves. */
+	cr_expect_eq(weir_op_critical_section(s.graph, NULL, section, 0, &(weir_node *){outer.node}, 1, NULL, 0, NULL,
+	                                      &whole, &error),
+	             WEIR_INVALID_ARGUMENT);
+	cr_expect(strstr(error.message, "critical section \"cs\"") != NULL, "%s", error.message);
+	cr_expect_eq(kit_fetch_f32(s.session, outer), 1.0f);
+	cr_assert_eq(weir_op_cond(s.graph, "within", yes, define("add", build_add, &amounts[1], var_parameter, 1, 1),
+	                          define("idle", build_idle, NULL, var_parameter, 1, 1), &argument, 1, &inner, NULL, NULL),
+	             WEIR_OK);
+	cr_assert_eq(weir_op_critical_section(s.graph, NULL, section, 0, &inner.node, 1, NULL, 0, NULL, &whole, NULL),
+	             WEIR_OK);
+	cr_expect_eq(kit_run_target(s.session, whole, NULL), WEIR_OK);
+	cr_expect_eq(kit_var_f32(s.var, 0), 11.0f);
+	close_scene(&s);
+	cr_assert_eq(weir_critical_section_destroy(section, NULL), WEIR_OK);
+}
+
+/* A row: adds a constant of the body, the row, or a tensor that goes whole to each row. */
+struct capture {
+	weir_critical_section *section;
+	int style;
+};
+
+static enum weir_status build_row(void *context, weir_graph *body, const struct weir_argument arguments[],
+                                  weir_output results[], weir_error *error)
+{
+	const struct capture *capture = context;
+
+	(void)error;
+	results[0] = add_inside(body, capture->section, arguments[2].var,
+	                        capture->style == 0 ? constant(body, 1) : arguments[capture->style - 1].output);
+	return WEIR_OK;
+}
+
+Test(conformance_effects, CRS_008_rows_that_run_at_once_enter_a_section_one_by_one)
+{
+	enum { ROWS = 1000 };
+	static const struct weir_parameter parameters[] = {{"row", WEIR_PARAMETER_TENSOR, WEIR_F32, &scalar},
+	                                                   {"whole", WEIR_PARAMETER_TENSOR, WEIR_F32, &scalar},
+	                                                   {"w", WEIR_PARAMETER_VAR, 0, NULL}};
+	struct weir_map_options options = {WEIR_MAP_OPTIONS_INIT, .at_once = 10, .whole = 1};
+	static float ones[ROWS];
+
+	for (int i = 0; i < ROWS; i++)
+		ones[i] = 1;
+	for (int style = 0; style < 3; style++) {
+		struct capture capture = {a_section(), style};
+		weir_graph *graph = kit_graph();
+		weir_session *session = kit_session(graph, 2);
+		weir_var *var = kit_var("w", kit_f32(0));
+		struct weir_argument arguments[3] = {
+			{.output = kit_constant(graph, kit_tensor(WEIR_F32, kit_shape(1, ROWS), ones))},
+			{.output = constant(graph, 1)},
+			{.var = var}};
+		weir_output out;
+		weir_error error;
+		double sum = 0;
+		weir_tensor *result;
+
+		cr_assert_eq(weir_op_map(graph, NULL, define("row", build_row, &capture, parameters, 3, 1), arguments, 3,
+		                         &options, &out, NULL, &error),
+		             WEIR_OK, "%s", error.message);
+		result = kit_fetch(session, out);
+		for (size_t i = 0; i < ROWS; i++)
+			sum += (double)kit_f32_at(result, i);
+		cr_expect_eq(sum, ROWS * (ROWS + 1) / 2.0, "each row saw a sum of its own");
+		cr_expect_eq(kit_var_f32(var, 0), (float)ROWS);
+		weir_tensor_release(result);
+		kit_end(session, graph);
+		end_functions();
+		weir_var_destroy(var, NULL);
+		cr_assert_eq(weir_critical_section_destroy(capture.section, NULL), WEIR_OK);
+	}
+}
+
+/* A turn of a loop that adds 1 to w in the section. */
+static enum weir_status build_turn_inside(void *context, weir_graph *body, const struct weir_argument arguments[],
+                                          weir_output results[], weir_error *error)
+{
+	(void)error;
+	(void)add_inside(body, context, arguments[2].var, constant(body, 1));
+	results[0] = add(body, arguments[0].output, constant(body, 1));
+	results[1] = arguments[1].output;
+	return WEIR_OK;
+}
+
+Test(conformance_effects, CRS_011_an_edge_from_outside_a_loop_is_kept_by_sections_in_it)
+{
+	weir_critical_section *section = a_section();
+	struct weir_argument arguments[3];
+	weir_output zero, outs[2];
+	struct scene s;
+
+	open_scene(&s, 77);
+	arguments[0].output = constant(s.graph, 0);
+	arguments[1].output = constant(s.graph, 10);
+	arguments[2].var = s.var;
+	zero = assign(s.graph, s.var, constant(s.graph, 0));
+	cr_assert_eq(weir_op_while(s.graph, NULL, define("less", build_less, NULL, loop_parameters, 3, 1),
+	                           define("turn", build_turn_inside, section, loop_parameters, 3, 2), arguments, 3, NULL,
+	                           outs, NULL, NULL),
+	             WEIR_OK);
+	cr_assert_eq(weir_graph_add_control(s.graph, zero.node, outs[0].node, NULL), WEIR_OK);
+	for (int i = 0; i < 3; i++) {
+		cr_expect_eq(kit_fetch_f32(s.session, outs[0]), 10.0f);
+		cr_expect_eq(kit_var_f32(s.var, 0), 10.0f);
+	}
+	close_scene(&s);
+	cr_assert_eq(weir_critical_section_destroy(section, NULL), WEIR_OK);
 }

@@ -251,7 +251,7 @@ static void *run_captures(void *context)
 	return NULL;
 }
 
-Test(op_section, CRS_008_what_comes_from_outside_is_there_before)
+Test(op_section, what_comes_from_outside_is_there_before)
 {
 	weir_critical_section *section = a_section("cs");
 	struct capture capture = {.graph = kit_graph()};
