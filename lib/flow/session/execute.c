@@ -72,14 +72,18 @@ static void end_and_tell(struct weiri_step *step)
 /* -- nodes ------------------------------------------------------------------------------------- */
 
 /*
- * Runs user code in a critical section. The mark keeps that code from entering the section again.
+ * Runs user code, which may be in a critical section. The mark keeps that code from entering the
+ * section again.
  */
-static enum weir_status run_within(const weir_critical_section *within, const struct weiri_plan_node *p,
-                                   const struct weiri_call *call)
+static enum weir_status run_user(const struct weiri_frame *frame, const struct weiri_plan_node *p,
+                                 const struct weiri_call *call)
 {
+	const weir_critical_section *within = p->within != NULL ? p->within : frame->within;
 	struct weiri_inside inside;
 	enum weir_status status;
 
+	if (within == NULL)
+		return p->run(call);
 	weiri_inside_begin(&inside, within);
 	status = p->run(call);
 	weiri_inside_end(&inside);
@@ -141,8 +145,8 @@ static void find_inputs(struct runner *r, const struct weiri_plan_node *p)
 static void run_node(struct runner *r, const struct weiri_plan_node *p)
 {
 	struct weiri_frame *frame = r->frame;
-	const weir_critical_section *within = p->within != NULL ? p->within : frame->within;
-	enum weir_status status = WEIRI_LIKELY(within == NULL) ? p->run(&r->call) : run_within(within, p, &r->call);
+	enum weir_status status =
+		WEIRI_LIKELY((p->flags & WEIRI_OP_USER) == 0) ? p->run(&r->call) : run_user(frame, p, &r->call);
 
 	if (WEIRI_UNLIKELY(status != WEIR_OK))
 		weiri_step_node_failed(frame, (uint32_t)(p - frame->plan->nodes), status, r->error.message);
