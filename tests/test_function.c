@@ -828,6 +828,38 @@ Test(function, builders_that_do_wrong_are_refused)
 	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
 }
 
+static enum weir_status build_kept(void *context, weir_graph *body, const struct weir_argument arguments[],
+                                   weir_output results[], weir_error *error)
+{
+	*(weir_graph **)context = body;
+	return weir_op_identity(body, "same", arguments[0].output, &results[0], error);
+}
+
+Test(function, a_complete_body_accepts_nothing_more)
+{
+	weir_graph *body = NULL;
+	weir_function *kept = a_function("kept", build_kept, &body, one_tensor, 1, 1);
+	weir_function *twice = a_function("double", build_double, NULL, one_tensor, 1, 1);
+	weir_graph *graph = kit_graph();
+	weir_session *session = kit_session(graph, 0);
+	struct weir_argument x = {.tensor = kit_f32(3)};
+	weir_node *same = NULL;
+	weir_output out;
+	weir_error error;
+
+	cr_expect_eq(run_f32(kept, session, &x), 3.0f);
+	weir_tensor_release(x.tensor);
+	cr_assert_eq(weir_graph_find(body, "same", &same, NULL), WEIR_OK);
+	x = of_output((weir_output){same, 0});
+	cr_expect_eq(weir_op_identity(body, "more", x.output, &out, &error), WEIR_FAILED_PRECONDITION);
+	cr_expect_str_eq(error.message, "identity \"more\": the body of the function is complete");
+	cr_expect_eq(weir_op_call(body, "more", twice, &x, 1, &out, NULL, &error), WEIR_FAILED_PRECONDITION);
+	cr_expect_eq(weir_graph_exempt(same, NULL), WEIR_FAILED_PRECONDITION);
+	end_function(kept);
+	end_function(twice);
+	kit_end(session, graph);
+}
+
 Test(function, an_argument_that_does_not_fit_is_named)
 {
 	float by = 1;

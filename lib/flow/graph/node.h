@@ -52,7 +52,7 @@ struct weir_function;
 
 struct weir_graph {
 	weir_allocator allocator;
-	/* Of the body of a function; otherwise NULL. `caller` is only read until the body is complete. */
+	/* Of the body of a function; otherwise NULL. `caller` is NULL, too, once the body is complete. */
 	const struct weir_function *function;
 	const weir_graph *caller;
 	bool complete; /* no more nodes are accepted */

@@ -412,6 +412,7 @@ static enum weir_status fill_body(struct weiri_body *body, weir_graph *caller, c
 	if (status == WEIR_OK)
 		status = call_builder(body, &trace, error);
 	body->graph->complete = true;
+	body->graph->caller = NULL;
 	if (status == WEIR_OK) {
 		status = compile(body, &trace, &inner);
 		if (status != WEIR_OK)
