@@ -43,7 +43,10 @@ static enum weir_status start(void *context, const struct weir_kernel_call *call
 	switch (keeper->does) {
 	case REFUSES: return refuse(error);
 	case FULFILLS_AND_REFUSES: keeper->second = fulfill(promise, kit_f32(3), NULL); return refuse(error);
-	case KEEPS: keeper->kept = promise; return WEIR_OK;
+	case KEEPS:
+		keeper->kept = promise;
+		weiri_latch_set(&keeper->started);
+		return WEIR_OK;
 	case FULFILLS:
 		cr_expect_eq(fulfill(promise, kit_f32(2), NULL), WEIR_OK);
 		keeper->second = fulfill(promise, kit_f32(3), NULL);
