@@ -260,21 +260,29 @@ void weiri_step_stop_for_deadline(struct weiri_step *step)
 	weiri_step_stop(step, &cause);
 }
 
-/* Writes the names of the nodes that called the frame, each with a slash: "train/loop/". */
-static size_t write_path(const struct weiri_frame *frame, char path[WEIRI_PATH_SIZE])
+/* Puts `name` and a slash in front of what begins at path[at], if there is room. Returns where it begins then. */
+static size_t prepend(char path[WEIRI_PATH_SIZE], size_t at, const char *name)
 {
-	size_t used = 0;
+	size_t size = strlen(name) + 1;
 
-	path[0] = '\0';
-	if (frame->parent == NULL && frame->plan->function == NULL)
-		return 0;
-	if (frame->parent == NULL) {
-		(void)snprintf(path, WEIRI_PATH_SIZE, "%s/", frame->plan->function->name);
-		return strlen(path);
-	}
-	used = write_path(frame->parent, path);
-	(void)snprintf(path + used, WEIRI_PATH_SIZE - used, "%s/", frame->parent->plan->nodes[frame->index].node->name);
-	return strlen(path);
+	if (size > at)
+		return at;
+	path[at - 1] = '/';
+	(void)memcpy(path + at - size, name, size - 1);
+	return at - size;
+}
+
+/* Writes the names of the nodes that called the frame, each with a slash: "train/loop/". */
+static void write_path(const struct weiri_frame *frame, char path[WEIRI_PATH_SIZE])
+{
+	size_t at = WEIRI_PATH_SIZE - 1;
+
+	path[at] = '\0';
+	for (; frame->parent != NULL; frame = frame->parent)
+		at = prepend(path, at, frame->parent->plan->nodes[frame->index].node->name);
+	if (frame->plan->function != NULL)
+		at = prepend(path, at, frame->plan->function->name);
+	(void)memmove(path, path + at, WEIRI_PATH_SIZE - at);
 }
 
 static void blame(struct weiri_frame *frame, uint32_t index)
@@ -285,7 +293,7 @@ static void blame(struct weiri_frame *frame, uint32_t index)
 	if (!weiri_latch_claim(&step->blamed))
 		return;
 	step->culprit = p->node;
-	(void)write_path(frame, step->culprit_path);
+	write_path(frame, step->culprit_path);
 	if ((p->flags & WEIRI_OP_WAITS) != 0 && frame->waits[p->wait].since_ns != 0)
 		step->culprit_waited_ns = weir_now_ns() - frame->waits[p->wait].since_ns;
 	weiri_latch_set(&step->blamed);
@@ -305,7 +313,7 @@ void weiri_step_node_failed(struct weiri_frame *frame, uint32_t index, enum weir
 	}
 	if (!weiri_latch_claim(&step->failed))
 		return;
-	(void)write_path(frame, path);
+	write_path(frame, path);
 	(void)weiri_fail(&step->failure, status, "%s%s \"%s\": %s", path, node->kind, node->name,
 	                 message[0] != '\0' ? message : weir_status_name(status));
 	weiri_latch_set(&step->failed);
