@@ -282,6 +282,12 @@ struct loop_contender {
 	size_t (*poll_and_take)(void *self, uint64_t *values, size_t most);
 };
 
+/*
+ * The same for a value that each enqueue replaces: it always returns 1, and poll_and_take takes the
+ * newest value, if it is newer than the one before.
+ */
+extern const struct loop_contender *const bench_watches[];
+
 /* A thread that sleeps and is woken. Each wake ends one wait, now or later. */
 struct wake_contender {
 	struct bench_about about;
