@@ -45,6 +45,7 @@ struct weiri_frame *weiri_child_create(const struct weiri_site *site, const stru
 	child->index = site->index;
 	child->number = 0;
 	child->owner = NULL;
+	child->trace = NULL;
 	child->within = within != NULL ? within : parent->within;
 	return child;
 }
