@@ -93,6 +93,9 @@ struct weiri_frame {
 	struct weiri_wait *waits;
 	void *states;
 	struct weiri_frame_trace *trace; /* NULL: it is not recorded */
+	/* late feeds: by feed, and by node */
+	struct weiri_latch *given; /* claimed by the thread that feeds it; set once the value is there */
+	struct weiri_latch *told;  /* set when the node has ended, and none of the step has failed */
 };
 
 /*
@@ -101,7 +104,7 @@ struct weiri_frame {
  */
 void weiri_frame_lay_out(struct weiri_frame *frame, void *block, const struct weiri_step_layout *layout,
                          struct weiri_plan *plan);
-/* Prepares an empty frame for a run. The feeds fit their outputs. */
+/* Prepares an empty frame for a run. The feeds fit their outputs; `fed` is NULL if they come late. */
 void weiri_frame_begin(struct weiri_frame *frame, const struct weiri_fed *fed);
 /* The same for a frame that owns its feeds: takes them over, as references, and clears values[]. */
 void weiri_frame_begin_with(struct weiri_frame *frame, weir_tensor *values[]);
@@ -113,7 +116,7 @@ void weiri_frame_clear(struct weiri_frame *frame);
 void weiri_frame_take_results(struct weiri_frame *frame, weir_tensor *results[]);
 /*
  * Ends the uses of the inputs of a node that has run, whether or not it succeeded, and releases the
- * outputs that no node uses.
+ * outputs that no node uses. Tells threads that fetch.
  */
 void weiri_frame_node_ended(struct weiri_frame *frame, const struct weiri_plan_node *p);
 

@@ -247,6 +247,8 @@ static void lay_out(const struct weiri_plan *plan, size_t head, struct weiri_ste
 	out->inputs = weiri_layout_add(&layout, plan->use_count, sizeof(weir_tensor *));
 	out->results = weiri_layout_add(&layout, plan->fetch_count, sizeof(weir_tensor *));
 	out->counts = weiri_layout_add(&layout, plan->count_count, sizeof(struct weiri_countdown));
+	out->given = weiri_layout_add(&layout, plan->late ? plan->feed_count : 0, sizeof(struct weiri_latch));
+	out->told = weiri_layout_add(&layout, plan->late ? plan->node_count : 0, sizeof(struct weiri_latch));
 	out->units = weiri_layout_add(&layout, plan->unit_count, sizeof(struct weiri_frame_unit));
 	out->waits = weiri_layout_add(&layout, plan->wait_count, sizeof(struct weiri_wait));
 	out->states = weiri_layout_add(&layout, plan->state_bytes, 1);
@@ -270,6 +272,10 @@ static struct weiri_plan *allocate_plan(const struct weiri_compiler *c, const st
 	size_t at_slots = weiri_layout_add(&layout, slots, sizeof(struct weiri_plan_slot));
 	size_t at_counts = weiri_layout_add(&layout, o->unit_count + slots, sizeof(uint32_t));
 	size_t at_fetched = weiri_layout_add(&layout, s->fetch_count, sizeof(struct weiri_fetch));
+	size_t at_late_starts =
+		weiri_layout_add(&layout, (c->flags & WEIRI_PLAN_LATE) != 0 ? s->feed_count + 1 : 0, sizeof(uint32_t));
+	size_t at_late_units =
+		weiri_layout_add(&layout, (c->flags & WEIRI_PLAN_LATE) != 0 ? counts->inputs : 0, sizeof(uint32_t));
 	size_t at_constants = weiri_layout_add(&layout, o->constant_count, sizeof(weir_tensor *));
 	char *block = weiri_allocate_zeroed(c->allocator, layout.size, WEIRI_LAYOUT_ALIGNMENT);
 	struct weiri_plan *plan;
@@ -288,6 +294,8 @@ static struct weiri_plan *allocate_plan(const struct weiri_compiler *c, const st
 	plan->slots = weiri_layout_at(block, at_slots);
 	plan->counts = weiri_layout_at(block, at_counts);
 	plan->fetched = weiri_layout_at(block, at_fetched);
+	plan->late_starts = weiri_layout_at(block, at_late_starts);
+	plan->late_units = weiri_layout_at(block, at_late_units);
 	plan->constants = weiri_layout_at(block, at_constants);
 	plan->allocator = *c->allocator;
 	weiri_spare_init(&plan->spare);
@@ -454,6 +462,44 @@ static void resolve_uses(struct weiri_compiler *c)
 		plan->fetched[i].slot = use_slot(c, plan->fetches[i]);
 }
 
+/* Returns the plan node at whose end the fetch is there. */
+static uint32_t node_of_fetch(const struct weiri_compiler *c, size_t i)
+{
+	uint32_t number;
+
+	if (c->plan->fetched[i].slot < c->plan->feed_count + c->plan->constant_count)
+		return WEIRI_NO_NODE;
+	(void)weiri_node_map_find(&c->nodes, c->plan->fetches[i].node, &number);
+	return c->order.numbers[number];
+}
+
+/* Finds which units wait for each feed, and the nodes whose ends are told. */
+static void resolve_late(struct weiri_compiler *c)
+{
+	struct weiri_plan *plan = c->plan;
+
+	/* late_starts[feed] counts; then it is where the list of the feed ends; then where it begins. */
+	for (uint32_t i = 0; i < plan->use_count; i++) {
+		if (plan->uses[i].slot < plan->feed_count)
+			plan->late_starts[plan->uses[i].slot]++;
+	}
+	for (size_t feed = 1; feed <= plan->feed_count; feed++)
+		plan->late_starts[feed] += plan->late_starts[feed - 1];
+	for (uint32_t n = plan->node_count; n-- > 0;) {
+		for (uint32_t i = 0; i < plan->nodes[n].input_count; i++) {
+			uint32_t slot = plan->uses[plan->nodes[n].inputs + i].slot;
+
+			if (slot < plan->feed_count)
+				plan->late_units[--plan->late_starts[slot]] = c->order.unit_of[n];
+		}
+	}
+	for (size_t i = 0; i < plan->fetch_count; i++) {
+		plan->fetched[i].node = node_of_fetch(c, i);
+		if (plan->fetched[i].node != WEIRI_NO_NODE)
+			plan->nodes[plan->fetched[i].node].flags |= WEIRI_NODE_TELLS;
+	}
+}
+
 /* The nodes are collected and ordered. */
 static enum weir_status make_plan(struct weiri_compiler *c)
 {
@@ -477,12 +523,15 @@ static enum weir_status make_plan(struct weiri_compiler *c)
 	plan->slot_count = (uint32_t)slots;
 	plan->has_user_code = counts.has_user_code;
 	plan->may_wait = counts.may_wait;
+	plan->late = (c->flags & WEIRI_PLAN_LATE) != 0;
 	copy_key(plan, c->signature);
-	fill_slots(plan, plan->has_user_code || (c->flags & WEIRI_PLAN_OWNS_FEEDS) != 0);
+	fill_slots(plan, plan->has_user_code || (c->flags & (WEIRI_PLAN_OWNS_FEEDS | WEIRI_PLAN_LATE)) != 0);
 	fill_nodes(c);
 	fill_constants(c);
 	resolve_uses(c);
 	weiri_order_connect(c);
+	if (plan->late)
+		resolve_late(c);
 	status = weiri_find_last_uses(c);
 	lay_out(plan, sizeof(struct weiri_step), &plan->step);
 	lay_out(plan, sizeof(struct weiri_frame), &plan->child);

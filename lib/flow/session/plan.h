@@ -77,7 +77,8 @@ struct weiri_use {
 /* In addition to the traits of the op. */
 enum {
 	WEIRI_NODE_ENDS_USES = 1 << 16, /* some input is not WEIRI_ENDS_NOTHING */
-	WEIRI_NODE_SPILLS = 1 << 17     /* some output is unused */
+	WEIRI_NODE_SPILLS = 1 << 17,    /* some output is unused */
+	WEIRI_NODE_TELLS = 1 << 18      /* late feeds: its end is told, because an output can be fetched */
 };
 
 struct weiri_plan_node {
@@ -108,9 +109,13 @@ struct weiri_unit {
 	uint32_t count; /* the number of the count of its predecessors; WEIRI_NO_COUNT: at most one */
 };
 
+/* In place of a node: the value is that of a feed or a constant. */
+enum { WEIRI_NO_NODE = INT32_MAX };
+
 struct weiri_fetch {
 	uint32_t slot;
-	bool last; /* no later fetch is of the same slot */
+	uint32_t node; /* at whose end it is there */
+	bool last;     /* no later fetch is of the same slot */
 };
 
 /* The offsets of the parts of a step's one allocation. */
@@ -124,6 +129,8 @@ struct weiri_step_layout {
 	size_t waits;
 	size_t states;
 	size_t results;
+	size_t given;
+	size_t told;
 };
 
 struct weiri_plan {
@@ -157,6 +164,10 @@ struct weiri_plan {
 	uint32_t weight;      /* of all nodes, bodies included */
 	bool may_wait;
 	bool has_user_code; /* true: a step of the plan may outlive its run */
+	bool late;          /* feeds may come while a step runs */
+	/* late: the units that use feed i: [late_starts[i] .. late_starts[i + 1] - 1], one entry for each use */
+	uint32_t *late_starts;
+	uint32_t *late_units;
 	struct weiri_step_layout step;
 	struct weiri_step_layout child; /* of a child frame */
 };
@@ -170,13 +181,17 @@ uint64_t weiri_signature_hash(const struct weiri_signature *signature);
 /* Returns true if the plan was compiled for this signature. */
 bool weiri_plan_matches(const struct weiri_plan *plan, const struct weiri_signature *signature);
 
-/* SEPARATE: each node is a unit of its own. OWNS_FEEDS: the frame gets references to the feeds. */
-enum weiri_plan_flags { WEIRI_PLAN_SEPARATE = 1, WEIRI_PLAN_OWNS_FEEDS = 2 };
+/*
+ * SEPARATE: each node is a unit of its own. OWNS_FEEDS: the frame gets references to the feeds. LATE:
+ * feeds may come while a step runs, and fetches be taken.
+ */
+enum weiri_plan_flags { WEIRI_PLAN_SEPARATE = 1, WEIRI_PLAN_OWNS_FEEDS = 2, WEIRI_PLAN_LATE = 4 };
 
 /*
  * Checks the signature, finds the ancestors and numbers them. Seals their lists of control edges.
- * Takes time linear in the nodes and edges that it finds. Fails with WEIR_INVALID_ARGUMENT as weir_session_run() does, with WEIR_FAILED_PRECONDITION
- * (a critical section was not finished), or with WEIR_RESOURCE_EXHAUSTED.
+ * Takes time linear in the nodes and edges that it finds. Fails with WEIR_INVALID_ARGUMENT as
+ * weir_session_run() does, with WEIR_FAILED_PRECONDITION (a critical section was not finished), or
+ * with WEIR_RESOURCE_EXHAUSTED.
  */
 enum weir_status weiri_plan_compile(weir_graph *graph, const weir_allocator *allocator,
                                     const struct weiri_signature *signature, uint32_t flags, struct weiri_plan **out,
