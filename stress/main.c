@@ -65,6 +65,8 @@ static const struct stress_scenario scenarios[] = {
 	{"history_snapshot", "the same for snapshots beside commits: strictly serializable", scenario_history_snapshot},
 	{"history_commit", "the same for commits that conflict", scenario_history_commit},
 	{"history_txn", "the same for transactions, including aborted ones", scenario_history_txn},
+	{"dataset", "random pipelines, read ahead by several threads, give what one thread reads in order",
+     scenario_dataset},
 	{"watch", "a thread that follows a variable sees only newer versions, and the last one", scenario_watch},
 	{"critical_section", "one execution at a time, however the other threads wait", scenario_critical_section},
 	{"allocation_failures", "a call that gets no memory has no effect, and nothing leaks",

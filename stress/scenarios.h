@@ -25,6 +25,7 @@ void scenario_variable_handles(void);
 void scenario_combine(void);
 void scenario_combine_stopped(void);
 void scenario_watch(void);
+void scenario_dataset(void);
 void scenario_critical_section(void);
 void scenario_snapshot_torn(void);
 void scenario_commit_conflict(void);

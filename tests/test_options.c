@@ -159,6 +159,31 @@ static enum weir_status create_summary(const void *options, weir_error *error)
 	return weir_summary_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
 }
 
+static enum weir_status create_batch(const void *options, weir_error *error)
+{
+	weir_dataset *range = NULL, *batch = NULL;
+	enum weir_status status;
+
+	cr_assert_eq(weir_dataset_range(0, 1, 1, NULL, &range, NULL), WEIR_OK);
+	status = weir_dataset_batch(range, 1, options, &batch, error);
+	weir_dataset_release(batch);
+	weir_dataset_release(range);
+	return status;
+}
+
+static enum weir_status create_iterator(const void *options, weir_error *error)
+{
+	weir_dataset *range = NULL;
+	weir_iterator *iterator = NULL;
+	enum weir_status status;
+
+	cr_assert_eq(weir_dataset_range(0, 1, 1, NULL, &range, NULL), WEIR_OK);
+	status = weir_iterator_create(range, options, &iterator, error);
+	cr_expect_eq(weir_iterator_destroy(iterator, NULL), WEIR_OK);
+	weir_dataset_release(range);
+	return status;
+}
+
 static enum weir_status create_pool(const void *options, weir_error *error)
 {
 	weir_pool *made = NULL;
@@ -266,6 +291,8 @@ static const struct call {
 	{"histogram", create_histogram, &nothing, sizeof(size_t), sizeof(struct weir_histogram_options)},
 	{"summary", create_summary, &nothing, sizeof(size_t), sizeof(struct weir_histogram_options)},
 	{"pool", create_pool, &nothing, sizeof(size_t), sizeof(struct weir_pool_options)},
+	{"batch", create_batch, &nothing, sizeof(size_t), sizeof(struct weir_dataset_options)},
+	{"weir_iterator_create", create_iterator, &nothing, sizeof(size_t), sizeof(struct weir_iterator_options)},
 	{"coordinator", create_coordinator, &nothing, sizeof(size_t), sizeof(struct weir_coordinator_options)},
 	{"queue runner", create_queue_runner, &queue_runner, offsetof(struct weir_queue_runner_options, threads_per_step),
      sizeof(queue_runner)},

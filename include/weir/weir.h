@@ -12,6 +12,7 @@
 #include <weir/cancel.h>
 #include <weir/coordinator.h>
 #include <weir/critical_section.h>
+#include <weir/dataset.h>
 #include <weir/dump.h>
 #include <weir/log.h>
 #include <weir/metrics.h>
@@ -22,6 +23,7 @@
 #include <weir/priority_queue.h>
 #include <weir/queue.h>
 #include <weir/queue_runner.h>
+#include <weir/read_section.h>
 #include <weir/reclaim.h>
 #include <weir/ring.h>
 #include <weir/ring_list.h>
@@ -38,7 +40,6 @@
 #include <weir/txn.h>
 #include <weir/value.h>
 #include <weir/var.h>
-#include <weir/read_section.h>
 #include <weir/var_cache.h>
 #include <weir/version.h>
 #include <weir/watch.h>

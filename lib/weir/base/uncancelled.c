@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -58,6 +59,15 @@ ssize_t weiri_readlink(const char *path, char name[], size_t size)
 {
 	int before = off();
 	ssize_t result = readlink(path, name, size);
+
+	restore(before);
+	return result;
+}
+
+ssize_t weiri_getrandom(void *bytes, size_t count)
+{
+	int before = off();
+	ssize_t result = getrandom(bytes, count, GRND_NONBLOCK);
 
 	restore(before);
 	return result;

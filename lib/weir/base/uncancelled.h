@@ -34,6 +34,8 @@ WEIRI_SHARED int weiri_fsync(int file);
 WEIRI_SHARED int weiri_fstat(int file, struct stat *about);
 WEIRI_SHARED int weiri_rename(const char *from, const char *to);
 WEIRI_SHARED int weiri_unlink(const char *path);
+/* Like getrandom(bytes, count, GRND_NONBLOCK). */
+ssize_t weiri_getrandom(void *bytes, size_t count);
 /* Like fcntl(file, F_GETFL). */
 int weiri_file_mode(int file);
 /* Like fcntl(file, F_GET_SEALS), and fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK). */

@@ -20,6 +20,7 @@
  * |-------------------|-------------------------------------|-----------------------|
  * | enter             | lock-free                           | nothing               |
  * | leave, close      | wait-free, the last one wakes       | nothing               |
+ * | is_drained        | wait-free                           | nothing               |
  * | wait              | blocking                            | the users inside      |
  */
 #ifndef WEIRI_GATE_H
@@ -46,6 +47,12 @@ WEIRI_SHARED void weiri_gate_leave(struct weiri_gate *gate);
  * returned.
  */
 WEIRI_SHARED bool weiri_gate_close(struct weiri_gate *gate);
+/* Returns true once the gate is closed and empty; the owner may then free it. */
+static inline bool weiri_gate_is_drained(const struct weiri_gate *gate)
+{
+	/* [P2 acquire] pairs with the last leave or the close. */
+	return weiri_load_acquire(&gate->drained) != 0;
+}
 /* Waits until the gate is empty. The caller has closed it before. */
 WEIRI_SHARED void weiri_gate_wait(struct weiri_gate *gate);
 

@@ -14,10 +14,10 @@
 
 #include "base/compiler.h"
 
-enum weiri_mark_kind { WEIRI_MARK_POOL, WEIRI_MARK_SECTION, WEIRI_MARK_COORDINATOR };
+enum weiri_mark_kind { WEIRI_MARK_POOL, WEIRI_MARK_SECTION, WEIRI_MARK_COORDINATOR, WEIRI_MARK_ITERATOR };
 
 struct weiri_mark {
-	const void *of; /* the pool, section or coordinator */
+	const void *of; /* the pool, section, coordinator or iterator */
 	enum weiri_mark_kind kind;
 	struct weiri_mark *outer;
 };

@@ -1,0 +1,205 @@
+/*
+ * batch.c - elements stacked to batches: batch and padded_batch.
+ *
+ * A stage collects references to `size` elements, and then stacks each component: one allocation,
+ * and one copy of each row. What it has collected stays if the input has nothing now, has an error
+ * in the place of an element, or if there is no memory for the batch.
+ */
+#include <stdalign.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "data/stage.h"
+
+typedef enum weir_status stack_fn(weir_tensor *const tensors[], size_t count, const weir_allocator *allocator,
+                                  weir_tensor **out);
+
+struct batch {
+	weir_dataset dataset; /* first */
+	size_t size;
+	stack_fn *stack;
+	bool is_padded, drops_remainder;
+};
+
+struct batch_stage {
+	struct weiri_stage stage; /* first */
+	struct weiri_stage *input;
+	bool input_ended;
+	/* Row r of component c is at rows[c * room + r]. The array grows, since the input may be short. */
+	size_t held, room;
+	weir_tensor **rows;
+};
+
+static const struct batch *batch_of(const struct batch_stage *mine)
+{
+	return (const struct batch *)(const void *)mine->stage.dataset;
+}
+
+static enum weir_status open_batch(struct weiri_stage *stage, weir_error *error)
+{
+	return weiri_stage_open_input(stage, stage->pass, &((struct batch_stage *)(void *)stage)->input, error);
+}
+
+static void release_rows(struct batch_stage *mine)
+{
+	for (size_t c = 0; c < mine->stage.dataset->width; c++) {
+		if (mine->held != 0)
+			weiri_parts_release(mine->rows + c * mine->room, mine->held);
+	}
+	mine->held = 0;
+}
+
+/* Returns false if there is no memory. */
+static bool make_room(struct batch_stage *mine)
+{
+	const weir_allocator *allocator = &mine->stage.reading->allocator;
+	size_t width = mine->stage.dataset->width, room = mine->room < 16 ? 16 : mine->room * 2, bytes;
+	weir_tensor **rows;
+
+	if (mine->held < mine->room)
+		return true;
+	if (room > batch_of(mine)->size)
+		room = batch_of(mine)->size;
+	if (!weiri_multiply(room, width * sizeof(weir_tensor *), &bytes))
+		return false;
+	rows = weiri_allocate(allocator, bytes, alignof(weir_tensor *));
+	if (rows == NULL)
+		return false;
+	for (size_t c = 0; mine->held != 0 && c < width; c++)
+		memcpy(rows + c * room, mine->rows + c * mine->room, mine->held * sizeof(rows[0]));
+	weiri_release(allocator, mine->rows, mine->room * width * sizeof(weir_tensor *), alignof(weir_tensor *));
+	mine->rows = rows;
+	mine->room = room;
+	return true;
+}
+
+static enum weir_status collect(struct batch_stage *mine, weir_error *error)
+{
+	size_t width = mine->stage.dataset->width;
+
+	while (!mine->input_ended && mine->held < batch_of(mine)->size) {
+		weir_tensor *element[WEIR_DATASET_MAX_WIDTH];
+		enum weir_status status;
+
+		if (!make_room(mine))
+			return weiri_dataset_fail(mine->stage.dataset, error, WEIR_RESOURCE_EXHAUSTED,
+			                          "no memory for the rows; try again");
+		status = weiri_stage_poll(mine->input, element, error);
+		mine->input_ended = status == WEIR_OUT_OF_RANGE;
+		if (status != WEIR_OK && !mine->input_ended)
+			return status;
+		for (size_t c = 0; status == WEIR_OK && c < width; c++)
+			mine->rows[c * mine->room + mine->held] = element[c];
+		mine->held += status == WEIR_OK;
+	}
+	return WEIR_OK;
+}
+
+static bool may_stack(const weir_tensor *a, const weir_tensor *b, bool is_padded)
+{
+	const weir_shape *first = weir_tensor_shape(a), *other = weir_tensor_shape(b);
+
+	return is_padded ? first->rank == other->rank : weir_shape_equal(first, other);
+}
+
+/* Says why rows that were collected cannot be stacked. */
+static enum weir_status fail_to_stack(struct batch_stage *mine, size_t component, weir_error *error)
+{
+	weir_tensor *const *rows = mine->rows + component * mine->room;
+	char first[WEIR_SHAPE_TEXT_SIZE], other[WEIR_SHAPE_TEXT_SIZE];
+
+	for (size_t r = 1; r < mine->held; r++) {
+		if (!may_stack(rows[0], rows[r], batch_of(mine)->is_padded))
+			return weiri_dataset_fail(mine->stage.dataset, error, WEIR_INVALID_ARGUMENT,
+			                          "component %zu: element 0 is %.60s, element %zu is %.60s", component,
+			                          weir_shape_text(weir_tensor_shape(rows[0]), first, sizeof(first)), r,
+			                          weir_shape_text(weir_tensor_shape(rows[r]), other, sizeof(other)));
+	}
+	return weiri_dataset_fail(mine->stage.dataset, error, WEIR_INVALID_ARGUMENT,
+	                          "component %zu: %zu elements of %.60s do not fit into a tensor", component, mine->held,
+	                          weir_shape_text(weir_tensor_shape(rows[0]), first, sizeof(first)));
+}
+
+static enum weir_status stack(struct batch_stage *mine, weir_tensor *parts[], weir_error *error)
+{
+	size_t width = mine->stage.dataset->width;
+
+	for (size_t c = 0; c < width; c++) {
+		enum weir_status status =
+			batch_of(mine)->stack(mine->rows + c * mine->room, mine->held, &mine->stage.reading->allocator, &parts[c]);
+
+		if (status == WEIR_OK)
+			continue;
+		weiri_parts_release(parts, c);
+		if (status == WEIR_RESOURCE_EXHAUSTED)
+			return weiri_dataset_fail(mine->stage.dataset, error, status, "no memory for a batch of %zu; try again",
+			                          mine->held);
+		status = fail_to_stack(mine, c, error);
+		release_rows(mine);
+		return status;
+	}
+	release_rows(mine);
+	return WEIR_OK;
+}
+
+static enum weir_status poll_batch(struct weiri_stage *stage, weir_tensor *parts[], weir_error *error)
+{
+	struct batch_stage *mine = (struct batch_stage *)(void *)stage;
+	enum weir_status status = collect(mine, error);
+
+	if (status != WEIR_OK)
+		return status;
+	if (mine->held < batch_of(mine)->size && batch_of(mine)->drops_remainder)
+		release_rows(mine);
+	return mine->held == 0 ? WEIR_OUT_OF_RANGE : stack(mine, parts, error);
+}
+
+static void close_batch(struct weiri_stage *stage)
+{
+	struct batch_stage *mine = (struct batch_stage *)(void *)stage;
+
+	weiri_stage_close(mine->input);
+	release_rows(mine);
+	weiri_release(&stage->reading->allocator, mine->rows, mine->room * stage->dataset->width * sizeof(weir_tensor *),
+	              alignof(weir_tensor *));
+}
+
+static const struct weiri_dataset_kind batch_kind = {
+	"batch", 0, WEIR_DATASET_DROP_REMAINDER, sizeof(struct batch_stage), open_batch, poll_batch, close_batch, NULL};
+static const struct weiri_dataset_kind padded_kind = {
+	"padded_batch", 0,   WEIR_DATASET_DROP_REMAINDER, sizeof(struct batch_stage), open_batch, poll_batch,
+	close_batch,    NULL};
+
+static enum weir_status create(const struct weiri_dataset_kind *kind, stack_fn *stack_rows, weir_dataset *input,
+                               size_t size, const struct weir_dataset_options *options, weir_dataset **out,
+                               weir_error *error)
+{
+	struct weir_dataset_options used;
+	enum weir_status status;
+	struct batch *batch;
+
+	if (size == 0)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: the size is 0, expected at least 1", kind->name);
+	status = weiri_dataset_derive(kind, sizeof(struct batch), input, size, options, &used, out, error);
+	if (status != WEIR_OK)
+		return status;
+	batch = (struct batch *)(void *)*out;
+	batch->size = size;
+	batch->stack = stack_rows;
+	batch->is_padded = kind == &padded_kind;
+	batch->drops_remainder = (used.flags & WEIR_DATASET_DROP_REMAINDER) != 0;
+	return WEIR_OK;
+}
+
+enum weir_status weir_dataset_batch(weir_dataset *input, size_t size, const struct weir_dataset_options *options,
+                                    weir_dataset **out, weir_error *error)
+{
+	return create(&batch_kind, weir_tensor_stack, input, size, options, out, error);
+}
+
+enum weir_status weir_dataset_padded_batch(weir_dataset *input, size_t size, const struct weir_dataset_options *options,
+                                           weir_dataset **out, weir_error *error)
+{
+	return create(&padded_kind, weir_tensor_stack_padded, input, size, options, out, error);
+}

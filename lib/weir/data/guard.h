@@ -1,0 +1,33 @@
+/*
+ * guard.h - marks that the calling thread works for an iterator, so that a function of the pipeline
+ * cannot wait for its own iterator.
+ */
+#ifndef WEIRI_DATA_GUARD_H
+#define WEIRI_DATA_GUARD_H
+
+#include <stdbool.h>
+#include <weir/dataset.h>
+
+#include "run/mark.h"
+
+struct weiri_guard {
+	struct weiri_mark mark; /* of the iterator; on the stack */
+};
+
+static inline void weiri_guard_begin(struct weiri_guard *guard, const weir_iterator *iterator)
+{
+	weiri_mark_begin(&guard->mark, WEIRI_MARK_ITERATOR, iterator);
+}
+
+static inline void weiri_guard_end(const struct weiri_guard *guard)
+{
+	weiri_mark_end(&guard->mark);
+}
+
+/* Returns true if the calling thread works for this iterator. */
+static inline bool weiri_guard_is_inside(const weir_iterator *iterator)
+{
+	return weiri_mark_of(WEIRI_MARK_ITERATOR, iterator) != NULL;
+}
+
+#endif

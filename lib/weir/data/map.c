@@ -1,0 +1,168 @@
+/*
+ * map.c - functions of the user for each element: map and filter.
+ */
+#include "base/error.h"
+#include "data/window.h"
+
+/* -- map --------------------------------------------------------------------------------------- */
+
+struct map {
+	weir_dataset dataset; /* first */
+	weir_dataset_map_fn *fn;
+	size_t at_once;
+	bool is_unordered;
+};
+
+struct map_stage {
+	struct weiri_stage stage; /* first */
+	/* One of the two. */
+	struct weiri_window *window;
+	struct weiri_stage *input;
+};
+
+/* Replaces an element of the input by one of the map. */
+static enum weir_status apply(const weir_dataset *dataset, weir_tensor *parts[], weir_error *error)
+{
+	weir_tensor *in[WEIR_DATASET_MAX_WIDTH];
+	size_t in_width = dataset->inputs[0]->width;
+	enum weir_status status;
+
+	weiri_parts_move(in, parts, in_width);
+	for (size_t i = 0; i < dataset->width; i++)
+		parts[i] = NULL;
+	error->message[0] = '\0';
+	status = ((const struct map *)(const void *)dataset)->fn(dataset->context, in, parts, error);
+	weiri_parts_release(in, in_width);
+	if (status == WEIR_OK)
+		return weiri_parts_check(dataset, parts, error);
+	weiri_parts_release(parts, dataset->width);
+	return weiri_dataset_blame(dataset, status, error);
+}
+
+static enum weir_status open_map(struct weiri_stage *stage, weir_error *error)
+{
+	struct map_stage *mine = (struct map_stage *)(void *)stage;
+	const struct map *map = (const struct map *)(const void *)stage->dataset;
+
+	if (map->at_once <= 1 || stage->reading->pool == NULL)
+		return weiri_stage_open_input(stage, stage->pass, &mine->input, error);
+	return weiri_window_open(
+		stage,
+		&(struct weiri_window_plan){stage->dataset->inputs[0], map->at_once, apply, map->is_unordered, stage->pass},
+		&mine->window, error);
+}
+
+static enum weir_status poll_map(struct weiri_stage *stage, weir_tensor *parts[], weir_error *error)
+{
+	struct map_stage *mine = (struct map_stage *)(void *)stage;
+	weir_tensor *element[WEIR_DATASET_MAX_WIDTH];
+	enum weir_status status;
+
+	if (mine->window != NULL)
+		return weiri_window_poll(mine->window, parts, error);
+	/* The input may be wider than the map, and than the caller's array. */
+	status = weiri_stage_poll(mine->input, element, error);
+	if (status == WEIR_OK)
+		status = apply(stage->dataset, element, error);
+	if (status == WEIR_OK)
+		weiri_parts_move(parts, element, stage->dataset->width);
+	return status;
+}
+
+static void close_map(struct weiri_stage *stage)
+{
+	struct map_stage *mine = (struct map_stage *)(void *)stage;
+
+	weiri_window_close(mine->window);
+	weiri_stage_close(mine->input);
+}
+
+static const struct weiri_dataset_kind map_kind = {"map",
+                                                   WEIRI_USES_AT_ONCE | WEIRI_USES_TYPES | WEIRI_USES_DISPOSE,
+                                                   WEIR_DATASET_UNORDERED,
+                                                   sizeof(struct map_stage),
+                                                   open_map,
+                                                   poll_map,
+                                                   close_map,
+                                                   NULL};
+
+enum weir_status weir_dataset_map(weir_dataset *input, weir_dataset_map_fn *fn, void *context,
+                                  const struct weir_dataset_options *options, weir_dataset **out, weir_error *error)
+{
+	struct weir_dataset_options used;
+	enum weir_status status;
+	struct map *map;
+
+	if (input == NULL || fn == NULL || out == NULL)
+		return weiri_dataset_fail_null(&map_kind, input == NULL ? "input" : fn == NULL ? "fn" : "out", error);
+	status = weiri_dataset_create(&map_kind, sizeof(struct map), &input, 1, context, options, &used, out, error);
+	if (status != WEIR_OK)
+		return status;
+	map = (struct map *)(void *)*out;
+	map->fn = fn;
+	map->at_once = used.at_once;
+	map->is_unordered = (used.flags & WEIR_DATASET_UNORDERED) != 0;
+	map->dataset.number = used.at_once;
+	map->dataset.is_numbered = used.at_once > 1;
+	return WEIR_OK;
+}
+
+/* -- filter ------------------------------------------------------------------------------------ */
+
+struct filter {
+	weir_dataset dataset; /* first */
+	weir_dataset_filter_fn *fn;
+};
+
+struct filter_stage {
+	struct weiri_stage stage; /* first */
+	struct weiri_stage *input;
+};
+
+static enum weir_status open_filter(struct weiri_stage *stage, weir_error *error)
+{
+	return weiri_stage_open_input(stage, stage->pass, &((struct filter_stage *)(void *)stage)->input, error);
+}
+
+static enum weir_status poll_filter(struct weiri_stage *stage, weir_tensor *parts[], weir_error *error)
+{
+	struct filter_stage *mine = (struct filter_stage *)(void *)stage;
+	const struct filter *filter = (const struct filter *)(const void *)stage->dataset;
+
+	for (;;) {
+		enum weir_status status = weiri_stage_poll(mine->input, parts, error);
+		bool keep = false;
+
+		if (status != WEIR_OK)
+			return status;
+		error->message[0] = '\0';
+		status = filter->fn(stage->dataset->context, parts, &keep, error);
+		if (status == WEIR_OK && keep)
+			return WEIR_OK;
+		weiri_parts_release(parts, stage->dataset->width);
+		if (status != WEIR_OK)
+			return weiri_dataset_blame(stage->dataset, status, error);
+	}
+}
+
+static void close_filter(struct weiri_stage *stage)
+{
+	weiri_stage_close(((struct filter_stage *)(void *)stage)->input);
+}
+
+static const struct weiri_dataset_kind filter_kind = {
+	"filter", WEIRI_USES_DISPOSE, 0, sizeof(struct filter_stage), open_filter, poll_filter, close_filter, NULL};
+
+enum weir_status weir_dataset_filter(weir_dataset *input, weir_dataset_filter_fn *fn, void *context,
+                                     const struct weir_dataset_options *options, weir_dataset **out, weir_error *error)
+{
+	struct weir_dataset_options used;
+	enum weir_status status;
+
+	if (input == NULL || fn == NULL || out == NULL)
+		return weiri_dataset_fail_null(&filter_kind, input == NULL ? "input" : fn == NULL ? "fn" : "out", error);
+	status = weiri_dataset_create(&filter_kind, sizeof(struct filter), &input, 1, context, options, &used, out, error);
+	if (status == WEIR_OK)
+		((struct filter *)(void *)*out)->fn = fn;
+	return status;
+}

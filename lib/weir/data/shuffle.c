@@ -1,0 +1,195 @@
+/*
+ * shuffle.c - elements in random order, through a buffer.
+ *
+ * Algorithm. The buffer is topped up to its size; one of its elements, drawn uniformly, is given,
+ * and the last one takes its place. So each element of the buffer is equally likely at each draw,
+ * and an element comes at most size - 1 places before its turn. A repetition opens a new stage for
+ * each pass, so no buffer holds elements of two passes.
+ *
+ * Draw n of a pass is a function of the seed, the pass and n, without a state that advances. With
+ * SAME_EACH_TIME the pass does not count. So the seed, the iteration and the position say which
+ * elements are still to come.
+ */
+#include <stdalign.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/uncancelled.h"
+#include "data/stage.h"
+
+struct shuffle {
+	weir_dataset dataset; /* first */
+	size_t buffer;
+	uint64_t seed;
+	bool same_each_time;
+};
+
+struct shuffle_stage {
+	struct weiri_stage stage; /* first */
+	struct weiri_stage *input;
+	uint64_t stream, draws;
+	bool input_ended;
+	/* `held` elements, each of the width of the dataset. The array grows, since the input may be short. */
+	size_t held, room;
+	weir_tensor **elements;
+};
+
+/* SplitMix64: the n-th number of the stream that begins at `stream`. */
+static uint64_t number_of(uint64_t stream, uint64_t n)
+{
+	uint64_t x = stream + (n + 1) * UINT64_C(0x9e3779b97f4a7c15);
+
+	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return x ^ (x >> 31);
+}
+
+/* A number below `bound`. A number whose low half would make some results likelier is drawn again. */
+static size_t draw_below(struct shuffle_stage *mine, uint64_t bound)
+{
+	__extension__ typedef unsigned __int128 product_type;
+	product_type product;
+
+	do {
+		product = (product_type)number_of(mine->stream, mine->draws++) * bound;
+	} while ((uint64_t)product < (0 - bound) % bound);
+	return (size_t)(product >> 64);
+}
+
+static enum weir_status open_shuffle(struct weiri_stage *stage, weir_error *error)
+{
+	struct shuffle_stage *mine = (struct shuffle_stage *)(void *)stage;
+	const struct shuffle *shuffle = (const struct shuffle *)(const void *)stage->dataset;
+
+	mine->stream = number_of(shuffle->seed, 0);
+	if (!shuffle->same_each_time)
+		mine->stream = number_of(number_of(mine->stream, stage->reading->iteration), stage->pass);
+	return weiri_stage_open_input(stage, stage->pass, &mine->input, error);
+}
+
+/* Returns false if there is no memory. */
+static bool make_room(struct shuffle_stage *mine)
+{
+	const weir_allocator *allocator = &mine->stage.reading->allocator;
+	size_t buffer = ((const struct shuffle *)(const void *)mine->stage.dataset)->buffer, bytes;
+	size_t element = mine->stage.dataset->width * sizeof(weir_tensor *);
+	size_t room = mine->room < 16 ? 16 : mine->room * 2;
+	weir_tensor **elements;
+
+	if (mine->held < mine->room)
+		return true;
+	if (room > buffer)
+		room = buffer;
+	if (!weiri_multiply(room, element, &bytes))
+		return false;
+	elements = weiri_allocate(allocator, bytes, alignof(weir_tensor *));
+	if (elements == NULL)
+		return false;
+	if (mine->held != 0)
+		memcpy(elements, mine->elements, mine->held * element);
+	weiri_release(allocator, mine->elements, mine->room * element, alignof(weir_tensor *));
+	mine->elements = elements;
+	mine->room = room;
+	return true;
+}
+
+static enum weir_status top_up(struct shuffle_stage *mine, weir_error *error)
+{
+	size_t width = mine->stage.dataset->width;
+	size_t buffer = ((const struct shuffle *)(const void *)mine->stage.dataset)->buffer;
+
+	while (!mine->input_ended && mine->held < buffer) {
+		enum weir_status status;
+
+		if (!make_room(mine))
+			return weiri_dataset_fail(mine->stage.dataset, error, WEIR_RESOURCE_EXHAUSTED,
+			                          "no memory for the buffer; try again");
+		status = weiri_stage_poll(mine->input, mine->elements + mine->held * width, error);
+		mine->input_ended = status == WEIR_OUT_OF_RANGE;
+		if (status == WEIR_OK)
+			mine->held++;
+		else if (!mine->input_ended)
+			return status;
+	}
+	return WEIR_OK;
+}
+
+static enum weir_status poll_shuffle(struct weiri_stage *stage, weir_tensor *parts[], weir_error *error)
+{
+	struct shuffle_stage *mine = (struct shuffle_stage *)(void *)stage;
+	size_t width = stage->dataset->width;
+	enum weir_status status = top_up(mine, error);
+	weir_tensor **drawn;
+
+	if (status != WEIR_OK)
+		return status;
+	if (mine->held == 0)
+		return WEIR_OUT_OF_RANGE;
+	drawn = mine->elements + draw_below(mine, mine->held) * width;
+	weiri_parts_move(parts, drawn, width);
+	mine->held--;
+	if (drawn != mine->elements + mine->held * width)
+		weiri_parts_move(drawn, mine->elements + mine->held * width, width);
+	return WEIR_OK;
+}
+
+static void close_shuffle(struct weiri_stage *stage)
+{
+	struct shuffle_stage *mine = (struct shuffle_stage *)(void *)stage;
+	size_t width = stage->dataset->width;
+
+	weiri_stage_close(mine->input);
+	if (mine->held != 0)
+		weiri_parts_release(mine->elements, mine->held * width);
+	weiri_release(&stage->reading->allocator, mine->elements, mine->room * width * sizeof(weir_tensor *),
+	              alignof(weir_tensor *));
+}
+
+static const struct weiri_dataset_kind shuffle_kind = {"shuffle",
+                                                       WEIRI_USES_SEED,
+                                                       WEIR_DATASET_SAME_EACH_TIME,
+                                                       sizeof(struct shuffle_stage),
+                                                       open_shuffle,
+                                                       poll_shuffle,
+                                                       close_shuffle,
+                                                       NULL};
+
+static uint64_t random_seed(const weir_dataset *dataset)
+{
+	uint64_t seed;
+
+	/* Without the system's random numbers: the time and an address, so that two datasets still differ. */
+	if (weiri_getrandom(&seed, sizeof(seed)) != (ssize_t)sizeof(seed))
+		seed = number_of(weir_now_ns(), (uint64_t)(uintptr_t)dataset);
+	return seed;
+}
+
+enum weir_status weir_dataset_shuffle(weir_dataset *input, size_t buffer, const struct weir_dataset_options *options,
+                                      weir_dataset **out, weir_error *error)
+{
+	struct weir_dataset_options used;
+	enum weir_status status;
+	struct shuffle *shuffle;
+
+	if (buffer == 0)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "shuffle: the buffer is 0, expected at least 1");
+	status = weiri_dataset_derive(&shuffle_kind, sizeof(struct shuffle), input, buffer, options, &used, out, error);
+	if (status != WEIR_OK)
+		return status;
+	shuffle = (struct shuffle *)(void *)*out;
+	shuffle->buffer = buffer;
+	shuffle->seed = used.seed != NULL ? *used.seed : random_seed(*out);
+	shuffle->same_each_time = (used.flags & WEIR_DATASET_SAME_EACH_TIME) != 0;
+	return WEIR_OK;
+}
+
+enum weir_status weir_dataset_seed(const weir_dataset *dataset, uint64_t *seed)
+{
+	if (dataset == NULL || seed == NULL)
+		return WEIR_INVALID_ARGUMENT;
+	if (dataset->kind != &shuffle_kind)
+		return WEIR_NOT_FOUND;
+	*seed = ((const struct shuffle *)(const void *)dataset)->seed;
+	return WEIR_OK;
+}

@@ -1,0 +1,155 @@
+/*
+ * stage.h - datasets, and the stages that read them.
+ *
+ * A dataset is a description. It is immutable, counted, and refers to its inputs. A *stage* is the
+ * state of one reading of it; each stage has the stages of its inputs, so an iterator is a tree of
+ * stages. Elements are pulled: weiri_stage_poll() of the root polls the stages below.
+ *
+ * A poll never waits. It returns
+ *   WEIR_OK              an element: references in parts[0 .. width-1]
+ *   WEIR_OUT_OF_RANGE    the end; each further poll says so too
+ *   WEIR_WOULD_BLOCK     what it needs is being computed by a task of the pool (window.h). The
+ *                        consumer of the stage will be woken, and the poll is then to be repeated. A
+ *                        stage keeps what it has gathered meanwhile: the rows of half a batch
+ *   another status       an error in the place of an element; the next poll goes on behind it
+ * and after any of them the stage can be polled again or closed. If memory is missing for what a
+ * stage has gathered (a batch), the stage keeps it, and the next poll tries again.
+ *
+ * Between two windows all stages are polled by one thread at a time, which has the turn of their
+ * *consumer*: the filler of the window above, or the iterator. So stages need no atomics.
+ */
+#ifndef WEIRI_DATA_STAGE_H
+#define WEIRI_DATA_STAGE_H
+
+#include <weir/dataset.h>
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+
+/* Which fields of the options a kind reads. */
+enum weiri_dataset_uses {
+	WEIRI_USES_AT_ONCE = 1,
+	WEIRI_USES_CYCLE = 2, /* and block */
+	WEIRI_USES_SEED = 4,
+	WEIRI_USES_TYPES = 8,
+	WEIRI_USES_DISPOSE = 16
+};
+
+struct weiri_stage;
+
+struct weiri_dataset_kind {
+	const char *name;
+	uint32_t uses, flags; /* of the options */
+	size_t stage_size;
+	/* Opens the inputs. If it fails, close() runs for what is there: the rest of the stage is zero. */
+	enum weir_status (*open)(struct weiri_stage *stage, weir_error *error);
+	enum weir_status (*poll)(struct weiri_stage *stage, weir_tensor *parts[], weir_error *error);
+	void (*close)(struct weiri_stage *stage);
+	void (*dispose)(weir_dataset *dataset); /* what the kind holds besides its inputs; may be NULL */
+};
+
+/* The first member of each kind's dataset. Constant, except for the counts. */
+struct weir_dataset {
+	_Atomic(size_t) references;
+	_Atomic(uint64_t) iterations; /* how many iterators have drawn a number */
+	const struct weiri_dataset_kind *kind;
+	size_t size; /* of the block */
+	weir_allocator allocator;
+	void (*dispose)(void *context); /* the user's; may be NULL */
+	void *context;
+	uint64_t number; /* what stands in parentheses behind the name in messages */
+	bool is_numbered;
+	size_t width;
+	enum weir_dtype dtypes[WEIR_DATASET_MAX_WIDTH];
+	size_t input_count;
+	weir_dataset **inputs; /* behind the kind's struct, in the same block */
+};
+
+/* Whoever polls a tree of stages. Windows keep references. */
+struct weiri_consumer {
+	void (*wake)(struct weiri_consumer *consumer); /* any thread: a poll that found nothing may find something now */
+	void (*retain)(struct weiri_consumer *consumer);
+	void (*release)(struct weiri_consumer *consumer);
+};
+
+/* What all stages of an iterator share. Constant. */
+struct weiri_reading {
+	const weir_iterator *iterator;
+	weir_pool *pool; /* may be NULL */
+	uint64_t iteration;
+	weir_allocator allocator;
+};
+
+/* The first member of each kind's stage. */
+struct weiri_stage {
+	const struct weiri_reading *reading;
+	struct weiri_consumer *consumer;
+	weir_dataset *dataset; /* a reference */
+	uint64_t pass;         /* how many times a repetition has begun its input before */
+	bool ended;
+};
+
+/* -- datasets ---------------------------------------------------------------------------------- */
+
+/*
+ * Creates a dataset of a kind of `size` bytes, zero behind the struct weir_dataset, with references
+ * to its inputs. Checks the options against the kind, and copies them to *used. Width and dtypes are
+ * those of the options if the kind uses and the caller gave them, else those of the first input, if
+ * there is one.
+ */
+WEIRI_MUST_CHECK enum weir_status weiri_dataset_create(const struct weiri_dataset_kind *kind, size_t size,
+                                                       weir_dataset *const inputs[], size_t input_count, void *context,
+                                                       const struct weir_dataset_options *options,
+                                                       struct weir_dataset_options *used, weir_dataset **out,
+                                                       weir_error *error);
+/* The same for a kind with one input and a number in its name. */
+WEIRI_MUST_CHECK enum weir_status weiri_dataset_derive(const struct weiri_dataset_kind *kind, size_t size,
+                                                       weir_dataset *input, uint64_t number,
+                                                       const struct weir_dataset_options *options,
+                                                       struct weir_dataset_options *used, weir_dataset **out,
+                                                       weir_error *error);
+/* Fails with "batch: out is NULL" and the like. */
+enum weir_status weiri_dataset_fail_null(const struct weiri_dataset_kind *kind, const char *what, weir_error *error);
+/* Drops a dataset that was created and cannot be completed: the user's context stays the user's. */
+void weiri_dataset_abandon(weir_dataset *dataset);
+
+/* -- messages ---------------------------------------------------------------------------------- */
+
+/* Writes "map(3) of batch(2): " and the message. Returns the status. */
+enum weir_status weiri_dataset_fail(const weir_dataset *dataset, weir_error *error, enum weir_status status,
+                                    const char *format, ...) WEIR_PRINTF(4, 5);
+/*
+ * The same with the message of the user's function, in *error. A status with a meaning of its own in
+ * a pipeline becomes WEIR_FAILED_PRECONDITION.
+ */
+enum weir_status weiri_dataset_blame(const weir_dataset *dataset, enum weir_status status, weir_error *error);
+
+/* -- elements ---------------------------------------------------------------------------------- */
+
+void weiri_parts_release(weir_tensor *parts[], size_t width);
+static inline void weiri_parts_move(weir_tensor *to[], weir_tensor *from[], size_t width)
+{
+	for (size_t i = 0; i < width; i++) {
+		to[i] = from[i];
+		from[i] = NULL;
+	}
+}
+/* Checks an element that a function gave; releases it if it is not as promised. */
+enum weir_status weiri_parts_check(const weir_dataset *dataset, weir_tensor *parts[], weir_error *error);
+
+/* -- stages ------------------------------------------------------------------------------------ */
+
+enum weir_status weiri_stage_open(weir_dataset *dataset, const struct weiri_reading *reading,
+                                  struct weiri_consumer *consumer, uint64_t pass, struct weiri_stage **out,
+                                  weir_error *error);
+/* Opens the first input of a stage, for its consumer. */
+static inline enum weir_status weiri_stage_open_input(struct weiri_stage *stage, uint64_t pass,
+                                                      struct weiri_stage **out, weir_error *error)
+{
+	return weiri_stage_open(stage->dataset->inputs[0], stage->reading, stage->consumer, pass, out, error);
+}
+enum weir_status weiri_stage_poll(struct weiri_stage *stage, weir_tensor *parts[], weir_error *error);
+/* Accepts NULL. Waits for nothing: what runs ahead ends by itself. */
+void weiri_stage_close(struct weiri_stage *stage);
+
+#endif

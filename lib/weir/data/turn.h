@@ -1,0 +1,151 @@
+/*
+ * turn.h - who may work on something that one thread works on at a time, and who repeats work that
+ * found nothing to do.
+ *
+ * A pipeline has parts in which elements come one after the other: a thread takes the turn, polls,
+ * and gives the turn up. A poll may find that what it needs is still under way. The thread then
+ * leaves the turn stuck, and whoever finishes what was missing resumes it. The thread that polled
+ * need not wait.
+ *
+ * | state | meaning                                        | next                                   |
+ * |-------|------------------------------------------------|----------------------------------------|
+ * | FREE  | nobody works                                   | TAKEN take                             |
+ * | TAKEN | one thread works                               | FREE give, STUCK stick, AGAIN resume   |
+ * | AGAIN | one thread works; something became ready       | FREE give, TAKEN stick (which fails), AGAIN resume |
+ * | STUCK | the last poll found nothing; someone will resume | FREE or TAKEN resume                 |
+ *
+ * Invariants
+ *   T1  one thread has the turn, or none: the state leaves FREE and STUCK by a compare-and-swap, and
+ *       only its winner works
+ *   T2  no resume is lost. A poller says in the thing itself that it waits (window.c: AWAITED),
+ *       before it sticks. Whoever finishes the thing finds that, and resumes. If the turn is TAKEN
+ *       still, the resume leaves AGAIN, and the stick fails
+ * Pairs
+ *   P1  give, stick -> take, resume: what the holder did
+ *   P2  resume -> stick that fails, take: what became ready
+ * Why T2 holds. A resume that finds TAKEN, AGAIN or STUCK changes the state by a read-modify-write,
+ *   and so does each stick. If the resume is first, the stick fails and acquires what became ready.
+ *   If the stick is first, the resume finds STUCK.
+ * Why T2 also holds if the resume finds the turn FREE, and writes nothing. Some thread polls later,
+ *   and looks at the thing by a read-modify-write (window.c). Either this read follows the finish,
+ *   and the thread takes the thing. Or the finish follows it, and thus acquires what that thread
+ *   did: the resume then finds the TAKEN of that thread, or a later state.
+ * Progress: take, give and stick are wait-free; resume is lock-free: its CAS fails only after a
+ *   change by the holder or by another resume.
+ * Checked: stress/model/check_window.c; tests/test_dataset.c, test_dataset_ahead.c.
+ */
+#ifndef WEIRI_DATA_TURN_H
+#define WEIRI_DATA_TURN_H
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+
+enum weiri_turn_state { WEIRI_TURN_FREE = 0, WEIRI_TURN_TAKEN = 1, WEIRI_TURN_AGAIN = 2, WEIRI_TURN_STUCK = 3 };
+
+struct weiri_turn {
+	_Atomic(uint32_t) state;
+};
+
+static inline void weiri_turn_init(struct weiri_turn *turn, enum weiri_turn_state state)
+{
+	/* [relaxed] not shared yet. */
+	weiri_store_relaxed(&turn->state, (uint32_t)state);
+}
+
+/* Returns true if the caller now has the turn. */
+static inline bool weiri_turn_take(struct weiri_turn *turn)
+{
+	uint32_t state = WEIRI_TURN_FREE;
+
+	/* [relaxed] a look that leaves the line to the holder. */
+	if (weiri_load_relaxed(&turn->state) != WEIRI_TURN_FREE)
+		return false;
+	/* [P1, P2 acquire] pairs with give and resume. */
+	return weiri_cas_acquire(&turn->state, &state, WEIRI_TURN_TAKEN);
+}
+
+/* Called by the holder. */
+static inline void weiri_turn_give(struct weiri_turn *turn)
+{
+	/* [P1 release] pairs with take. Over AGAIN too: the next holder polls anyway. */
+	weiri_store_release(&turn->state, WEIRI_TURN_FREE);
+}
+
+/*
+ * Called by the holder, whose poll found nothing. Returns true if the turn is stuck; the caller then
+ * touches nothing of it any more. Returns false if the caller still has the turn and must poll
+ * again.
+ */
+static inline bool weiri_turn_stick(struct weiri_turn *turn)
+{
+	uint32_t state = WEIRI_TURN_TAKEN;
+
+	/* [P1 release] pairs with resume. */
+	if (weiri_cas_release(&turn->state, &state, WEIRI_TURN_STUCK))
+		return true;
+	/* [P2 acquire] pairs with the resume that left AGAIN. */
+	(void)weiri_exchange_acquire(&turn->state, WEIRI_TURN_TAKEN);
+	return false;
+}
+
+#if defined(WEIRI_UNDER_MODEL)
+enum { WEIRI_TURN_PAUSES = 0, WEIRI_TURN_YIELDS = 0 };
+#else
+enum { WEIRI_TURN_PAUSES = 200, WEIRI_TURN_YIELDS = 8 };
+#endif
+
+/*
+ * Called by the holder, before it sticks and sleeps: what is under way on another processor often
+ * becomes ready within a microsecond, and a sleep costs several. Returns true if something did.
+ */
+static inline bool weiri_turn_linger(const struct weiri_turn *turn)
+{
+	/* [relaxed] a look; stick acquires what became ready. */
+	for (int i = 0; i < WEIRI_TURN_PAUSES + WEIRI_TURN_YIELDS; i++) {
+		if (weiri_load_relaxed(&turn->state) == WEIRI_TURN_AGAIN)
+			return true;
+		if (i < WEIRI_TURN_PAUSES)
+			weiri_pause();
+		else
+			(void)sched_yield();
+	}
+	return false;
+}
+
+/*
+ * Called by a thread without the turn, before it waits for it. Returns true if the caller now has
+ * the turn.
+ */
+static inline bool weiri_turn_take_soon(struct weiri_turn *turn)
+{
+	for (int i = 0; i < WEIRI_TURN_YIELDS; i++) {
+		(void)sched_yield();
+		if (weiri_turn_take(turn))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Called by a thread that has finished what a poller waits for. Returns true if the turn was stuck.
+ * It is then `to`: FREE for whoever takes it, or TAKEN by the caller.
+ */
+static inline bool weiri_turn_resume(struct weiri_turn *turn, enum weiri_turn_state to)
+{
+	/* [relaxed] the compare-and-swaps order what matters; see above for FREE. */
+	uint32_t state = weiri_load_relaxed(&turn->state);
+
+	while (state != WEIRI_TURN_FREE) {
+		bool is_stuck = state == WEIRI_TURN_STUCK;
+
+		/* [acq_rel: P1 from stick, P2 to the next holder] */
+		if (weiri_cas_acq_rel(&turn->state, &state, is_stuck ? (uint32_t)to : WEIRI_TURN_AGAIN))
+			return is_stuck;
+	}
+	return false;
+}
+
+#endif

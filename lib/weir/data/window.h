@@ -1,0 +1,33 @@
+/*
+ * window.h - elements that are worked on ahead of their taking: the one mechanism behind parallel
+ * maps, prefetches and parallel interleaves. See window.c.
+ */
+#ifndef WEIRI_DATA_WINDOW_H
+#define WEIRI_DATA_WINDOW_H
+
+#include "data/stage.h"
+
+struct weiri_window;
+
+/* What is done to each element, in place: parts[] holds the inputs, and then the outputs. */
+typedef enum weir_status weiri_work_fn(const weir_dataset *dataset, weir_tensor *parts[], weir_error *error);
+
+struct weiri_window_plan {
+	weir_dataset *input; /* what is read ahead */
+	size_t size;         /* elements under way or waiting to be taken */
+	weiri_work_fn *work; /* NULL: nothing; the reading itself is what runs ahead */
+	bool is_unordered;   /* elements come as they are ready */
+	uint64_t pass;       /* of the input: see struct weiri_stage */
+};
+
+/*
+ * Opens a window for a stage whose iterator has a pool. The caller polls and closes it with the turn
+ * of the stage's consumer. Polls as weiri_stage_poll().
+ */
+enum weir_status weiri_window_open(struct weiri_stage *stage, const struct weiri_window_plan *plan,
+                                   struct weiri_window **out, weir_error *error);
+enum weir_status weiri_window_poll(struct weiri_window *window, weir_tensor *parts[], weir_error *error);
+/* Accepts NULL. Work that has begun ends by itself; no further work begins. Waits for nothing. */
+void weiri_window_close(struct weiri_window *window);
+
+#endif
