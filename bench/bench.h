@@ -283,6 +283,12 @@ struct loop_contender {
 };
 
 /*
+ * The same for a value that each enqueue replaces: it always returns 1, and poll_and_take takes the
+ * newest value, if it is newer than the one before.
+ */
+extern const struct loop_contender *const bench_watches[];
+
+/*
  * Carries messages of one size between processes. The object is created before the processes are
  * forked; all of them use it, and may be killed.
  */

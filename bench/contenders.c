@@ -257,10 +257,15 @@ const struct wake_contender *const bench_wakes[] = {
 const struct loop_contender *const bench_loops[] = {
 	&weir_loop_contender,
 #ifdef WEIR_BENCH_GLIB
-	&weir_glib_loop_contender, &glib_loop_contender,
+	&weir_glib_loop_contender,  &glib_loop_contender,
 #endif
-	&mutex_loop_contender,     NULL,
+#ifdef WEIR_BENCH_LIBUV
+	&weir_libuv_loop_contender, &libuv_loop_contender,
+#endif
+	&mutex_loop_contender,      NULL,
 };
+
+const struct loop_contender *const bench_watches[] = {&weir_watch_contender, &mutex_watch_contender, NULL};
 
 const struct carrier_contender *const bench_carriers[] = {
 	&weir_carrier_contender,  &weir_frame_carrier_contender,
@@ -291,6 +296,9 @@ const char *const bench_absent[] = {
 #endif
 #ifndef WEIR_BENCH_LIBCDS
 	"libcds (libcds-dev)",
+#endif
+#ifndef WEIR_BENCH_LIBUV
+	"libuv (libuv1-dev)",
 #endif
 #ifndef WEIR_BENCH_MOODYCAMEL
 	"moodycamel (libconcurrentqueue-dev)",

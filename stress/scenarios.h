@@ -73,6 +73,7 @@ void scenario_staging_stopped(void);
 void scenario_history_staging(void);
 void scenario_map_staging(void);
 void scenario_map_staging_stopped(void);
+void scenario_dataflow(void);
 void scenario_pool(void);
 void scenario_coordinator(void);
 

@@ -3,8 +3,10 @@
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #include <weir/flow.h>
 
 /*
@@ -237,6 +239,45 @@ static enum weir_status create_session(const void *options, weir_error *error)
 	return status;
 }
 
+static enum weir_status create_shm_ring(const void *options, weir_error *error)
+{
+	int file = memfd_create("ring", MFD_ALLOW_SEALING);
+	weir_shm_ring *made = NULL;
+	enum weir_status status = weir_shm_ring_create(file, 4, 8, options, &made, error);
+
+	(void)close(file);
+	return weir_shm_ring_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
+}
+
+static enum weir_status create_shm_latest(const void *options, weir_error *error)
+{
+	int file = memfd_create("latest", MFD_ALLOW_SEALING);
+	weir_shm_latest *made = NULL;
+	enum weir_status status = weir_shm_latest_create(file, 8, options, &made, error);
+
+	(void)close(file);
+	return weir_shm_latest_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
+}
+
+/* Creates no object but a file, which has a name of its own. */
+static enum weir_status save_checkpoint(const void *options, weir_error *error)
+{
+	struct weir_checkpoint_tensor part = {.name = "one"};
+	char path[] = "/tmp/weir-options-XXXXXX";
+	weir_tensor *one = NULL;
+	enum weir_status status;
+	int file = mkstemp(path);
+
+	cr_assert_geq(file, 0);
+	cr_assert_eq(weir_tensor_scalar_i64(1, &one), WEIR_OK);
+	part.tensor = one;
+	status = weir_checkpoint_save_tensors(&part, 1, path, options, error);
+	weir_tensor_release(one);
+	(void)close(file);
+	(void)unlink(path);
+	return status;
+}
+
 static enum weir_status step(void *context, weir_cancel *cancel, weir_error *error)
 {
 	(void)context, (void)cancel, (void)error;
@@ -300,6 +341,9 @@ static const struct call {
      sizeof(struct weir_critical_section_options)},
 	{"graph", create_graph, &nothing, sizeof(size_t), sizeof(struct weir_graph_options)},
 	{"session", create_session, &nothing, sizeof(size_t), sizeof(struct weir_session_options)},
+	{"shm ring", create_shm_ring, &nothing, sizeof(size_t), sizeof(struct weir_shm_ring_options)},
+	{"shm latest", create_shm_latest, &nothing, sizeof(size_t), sizeof(struct weir_shm_latest_options)},
+	{"checkpoint", save_checkpoint, &nothing, sizeof(size_t), sizeof(struct weir_checkpoint_options)},
 };
 enum { CALLS = sizeof(calls) / sizeof(calls[0]), ROOM = 256 };
 

@@ -19,7 +19,7 @@ Test(signal, waiting_for_what_has_happened_returns_at_once)
 	weiri_signal_init(&signal);
 	seen = weiri_signal_now(&signal);
 	weiri_signal_raise(&signal);
-	cr_expect(weiri_signal_wait(&signal, seen, 0));
+	cr_expect_eq(weiri_signal_wait(&signal, seen, 0), WEIRI_PARK_WOKEN);
 	cr_expect_neq(weiri_signal_now(&signal), seen);
 }
 
@@ -28,10 +28,10 @@ Test(signal, a_deadline_ends_the_wait)
 	struct weiri_signal signal;
 
 	weiri_signal_init(&signal);
-	cr_expect_not(weiri_signal_wait(&signal, weiri_signal_now(&signal), 0));
-	cr_expect_not(weiri_signal_wait(&signal, weiri_signal_now(&signal), weir_deadline_in(5000000)));
+	cr_expect_eq(weiri_signal_wait(&signal, weiri_signal_now(&signal), 0), WEIRI_PARK_TIMEOUT);
+	cr_expect_eq(weiri_signal_wait(&signal, weiri_signal_now(&signal), weir_deadline_in(5000000)), WEIRI_PARK_TIMEOUT);
 	/* The mark of a sleeper must not look like a raise. */
-	cr_expect_not(weiri_signal_wait(&signal, weiri_signal_now(&signal), 0));
+	cr_expect_eq(weiri_signal_wait(&signal, weiri_signal_now(&signal), 0), WEIRI_PARK_TIMEOUT);
 }
 
 /* Two threads hand a plain number back and forth. */
@@ -43,7 +43,7 @@ struct rally {
 
 static int await(struct weiri_signal *signal, uint32_t *seen)
 {
-	int raised = weiri_signal_wait(signal, *seen, weir_deadline_in(patience_ns));
+	int raised = weiri_signal_wait(signal, *seen, weir_deadline_in(patience_ns)) == WEIRI_PARK_WOKEN;
 
 	*seen = weiri_signal_now(signal);
 	return raised;
@@ -86,7 +86,7 @@ static void *wait_once(void *context)
 {
 	struct weiri_signal *signal = context;
 
-	return weiri_signal_wait(signal, 0, weir_deadline_in(patience_ns)) ? signal : NULL;
+	return weiri_signal_wait(signal, 0, weir_deadline_in(patience_ns)) == WEIRI_PARK_WOKEN ? signal : NULL;
 }
 
 Test(signal, one_raise_wakes_all_who_wait)

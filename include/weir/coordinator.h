@@ -93,7 +93,8 @@ WEIR_API bool weir_coordinator_should_stop(const weir_coordinator *coordinator);
 
 /*
  * Waits until a stop is requested. Errors: WEIR_DEADLINE_EXCEEDED if that did not happen before
- * deadline_ns (absolute), WEIR_INVALID_ARGUMENT (NULL).
+ * deadline_ns (absolute), WEIR_CANCELLED if an interrupt ended the wait (weir/thread.h),
+ * WEIR_INVALID_ARGUMENT (NULL).
  * @since 0.1
  */
 WEIR_API enum weir_status weir_coordinator_wait_for_stop(weir_coordinator *coordinator,
@@ -212,6 +213,7 @@ enum weir_coordinator_join_flags { WEIR_COORDINATOR_IGNORE_STRAGGLERS = 1 };
  * - WEIR_DEADLINE_EXCEEDED if threads (*error names them) were still running after the grace time,
  *   or, without a stop, at the deadline. In the latter case the join has not happened and can be
  *   tried again.
+ * - WEIR_CANCELLED if an interrupt ended the wait (weir/thread.h). The join has not happened.
  * - WEIR_FAILED_PRECONDITION if called by a thread that this coordinator started.
  * - WEIR_INVALID_ARGUMENT if coordinator is NULL or a flag is unknown.
  * @since 0.1

@@ -17,6 +17,7 @@
 #include <weir/flow/table.h>
 #include <weir/flow/tensor_queue.h>
 #include <weir/flow/tensor_select.h>
+#include <weir/flow/trace.h>
 #include <weir/weir.h>
 
 #endif

@@ -6,12 +6,12 @@
  * thread that ended it. A program that wants to cancel the operation, to wait for it, or to ask for
  * its status, asks the starting call for a handle. Other programs pass NULL.
  *
- * | call               | callers | progress              | blocks on | allocates | in callbacks |
- * |--------------------|---------|-----------------------|-----------|-----------|--------------|
- * | weir_pending_cancel | any    | lock-free + the callback | nothing | record (1) | no         |
- * | weir_pending_wait  | any     | blocking              | the operation | yes (2) | no (3)     |
- * | weir_pending_try_wait | any  | wait-free             | nothing   | no        | yes          |
- * | weir_pending_release | any   | wait-free + allocator | nothing   | no        | yes          |
+ * | call               | threads | progress              | blocks on | allocates | signal-safe | in callbacks |
+ * |--------------------|---------|-----------------------|-----------|-----------|-------------|--------------|
+ * | weir_pending_cancel | any    | lock-free + the callback | nothing | record (1) | no        | no           |
+ * | weir_pending_wait  | any     | blocking              | the operation | yes (2) | no        | no (3)       |
+ * | weir_pending_try_wait | any  | wait-free             | nothing   | no        | no          | yes          |
+ * | weir_pending_release | any   | wait-free + allocator | nothing   | no        | no          | yes          |
  *
  * (1) A thread's first call of Weir allocates its record.
  * (2) A hook, if the call has a token.

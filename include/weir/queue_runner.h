@@ -135,7 +135,8 @@ WEIR_API enum weir_status weir_queue_runner_request_stop(weir_queue_runner *runn
 
 /*
  * Waits until all threads of the runner have ended, and close, if it was due, has returned. Errors:
- * WEIR_DEADLINE_EXCEEDED (deadline_ns is absolute), WEIR_INVALID_ARGUMENT (NULL).
+ * WEIR_DEADLINE_EXCEEDED (deadline_ns is absolute), WEIR_CANCELLED if an interrupt ended the wait
+ * (weir/thread.h), WEIR_INVALID_ARGUMENT (NULL).
  * @since 0.1
  */
 WEIR_API enum weir_status weir_queue_runner_join(weir_queue_runner *runner, uint64_t deadline_ns);

@@ -22,6 +22,7 @@
 #include <weir/pool.h>
 #include <weir/priority_queue.h>
 #include <weir/queue.h>
+#include <weir/queue_u64.h>
 #include <weir/queue_runner.h>
 #include <weir/read_section.h>
 #include <weir/reclaim.h>
@@ -36,6 +37,7 @@
 #include <weir/status.h>
 #include <weir/store.h>
 #include <weir/tensor.h>
+#include <weir/thread.h>
 #include <weir/time.h>
 #include <weir/txn.h>
 #include <weir/value.h>

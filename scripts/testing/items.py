@@ -199,10 +199,17 @@ def built_checks(variant):
         yield "symbols", [], [folder / "lib/weir/libweir.so", "--flow", folder / "lib/flow/libweir-flow.so",
                                "--urcu", folder / "lib/urcu/libweir-urcu.so"]
         yield "install", [], [folder]
+        yield "bindings", [], [folder]
+        # The long form builds the Debian packages in two folders, and compares them.
+        yield "packages", [], [] if "WEIR_MODEL_LONG" in os.environ else ["--once"]
         yield "loading", [], [folder]
         yield "abi", [], [folder]
         yield "releases", [], [folder]
         yield "letters", [], [folder]
+
+
+# Of processor time, if a check may take more than 120.
+SECONDS_OF = {"packages": 400}
 
 
 def built_items(variant, keep, form):
@@ -210,7 +217,8 @@ def built_items(variant, keep, form):
         if keep.matches(f"check_{name}"):
             command = [*prefix, ROOT / "scripts" / f"check_{name}", *words]
             log = form.logs / f"built-{variant}" / f"{name}.log"
-            yield Item(name, lambda name=name, command=command, log=log: lines_of(name, command, 120, log), sources=TREE)
+            yield Item(name, lambda name=name, command=command, log=log: lines_of(
+                name, command, SECONDS_OF.get(name, 120), log), sources=TREE)
 
 
 def remove_old_logs(logs):

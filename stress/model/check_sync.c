@@ -368,7 +368,8 @@ static void wait_again(void *context, size_t number)
 	}
 	seen = weiri_signal_now(&scene.signal);
 	for (uint64_t deadline = 2; deadline < 4; deadline++)
-		weir_model_assert(!weiri_signal_wait(&scene.signal, seen, deadline) || weiri_signal_now(&scene.signal) != seen);
+		weir_model_assert(weiri_signal_wait(&scene.signal, seen, deadline) != WEIRI_PARK_WOKEN ||
+		                  weiri_signal_now(&scene.signal) != seen);
 }
 
 static int check_signal(void)

@@ -17,6 +17,7 @@
 #include <weir/alloc.h>
 #include <weir/time.h>
 
+#include "base/futex.h"
 #include "model/checkpoint.h"
 #include "model/engine.h"
 
@@ -211,14 +212,15 @@ static int wait_on(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline
 	return model_block(address, deadline_ns != WEIR_NO_DEADLINE) ? 1 : pass_deadline(deadline_ns);
 }
 
-bool weiri_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns)
+/* No signal comes in the model. */
+enum weiri_futex_end weiri_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns)
 {
-	bool woken;
+	bool in_time;
 
 	STATE_ENTER(state_mix(expected, deadline_ns));
-	woken = wait_on(word, expected, deadline_ns);
+	in_time = wait_on(word, expected, deadline_ns);
 	state_leave();
-	return woken;
+	return in_time ? WEIRI_FUTEX_AWAKE : WEIRI_FUTEX_LATE;
 }
 
 /*

@@ -34,6 +34,7 @@
 #include <weir/cancel.h>
 #include <weir/flow/graph.h>
 #include <weir/flow/session.h>
+#include <weir/flow/trace.h>
 #include <weir/pool.h>
 #include <weir/status.h>
 #include <weir/tensor.h>
@@ -79,6 +80,8 @@ struct weir_run_options {
 	 */
 	weir_pool *pool;
 	uint32_t flags;
+	weir_trace
+		*trace; /* the run is recorded in it (weir/flow/trace.h); NULL: the session's, if any */
 };
 #define WEIR_RUN_OPTIONS_INIT WEIR_STRUCT_SIZE(struct weir_run_options)
 

@@ -11,6 +11,7 @@
  * | weir_graph_create    | any       | allocator            | allocator | yes       | no          |
  * | weir_graph_destroy   | one, last | wait-free + releases | nothing   | no        | no          |
  * | weir_graph_find, _find_output, _node_count | any | lock-free | nothing | no     | no          |
+ * | weir_graph_print     | any       | allocator + writes   | the writer | yes      | no          |
  * | weir_graph_add_control | one (1) | allocator, lock-free | allocator | yes       | no          |
  * | weir_node_*, weir_output_* | any | wait-free            | nothing   | no        | yes         |
  *
@@ -104,6 +105,27 @@ WEIR_API size_t weir_graph_node_count(const weir_graph *graph);
  */
 WEIR_API enum weir_status weir_graph_add_control(weir_graph *graph, weir_node *before,
                                                  weir_node *after, weir_error *error);
+
+/*
+ * Writes `size` bytes of text, which are followed by a terminator that is not part of them. Any
+ * status except WEIR_OK ends the call that writes, which returns that status.
+ */
+typedef enum weir_status weir_write_fn(void *context, const char *text, size_t size,
+                                       weir_error *error);
+
+/* TEXT: a line for each node. DOT: a digraph in the language of Graphviz. */
+enum weir_graph_format { WEIR_GRAPH_TEXT = 1, WEIR_GRAPH_DOT = 2 };
+
+/*
+ * Writes all nodes in the order in which they were built: name, op, inputs, nodes that run before
+ * them, variables and queues, and what is known of the outputs. write(context, ...) is called once
+ * or several times for each line, on this thread. Nodes that other threads build meanwhile may be
+ * missing. Errors: WEIR_INVALID_ARGUMENT if graph or write is NULL or the format is unknown,
+ * WEIR_RESOURCE_EXHAUSTED, and the status of a writer that fails.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_graph_print(const weir_graph *graph, enum weir_graph_format format,
+                                           weir_write_fn *write, void *context, weir_error *error);
 
 /* The name, valid as long as the graph exists; NULL for NULL. @since 0.1 */
 WEIR_API const char *weir_node_name(const weir_node *node);

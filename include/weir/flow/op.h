@@ -16,11 +16,13 @@
  * | ops                      | progress                        | waits for                        |
  * |--------------------------|---------------------------------|----------------------------------|
  * | math, identity, cast     | allocator                       | nothing                          |
+ * | comparisons, logic, select, assert | allocator             | nothing                          |
  * | matmul                   | allocator; CBLAS may lock inside | nothing                         |
  * | read, snapshot           | as weir_var_read, _snapshot     | nothing                          |
  * | gather                   | as weir_var_gather              | nothing                          |
  * | assign*, scatter, commit | as weir_var_*                   | the budget, up to the deadline   |
  * | enqueue*, dequeue*       | as weir_tensor_queue_start_*    | room or items, holding no thread |
+ * | print                    | the writer's                    | the writer                       |
  * | critical_section    | lock-free except for the wait | the execution inside, holding no thread |
  * | kernel                   | the kernel's                    | the kernel's                     |
  *
@@ -179,6 +181,11 @@ WEIR_API enum weir_status weir_op_queue_size(weir_graph *graph, const char *name
                                              weir_tensor_queue *queue, weir_output *out,
                                              weir_error *error);
 
+/* Whether the queue is closed at that moment, a bool scalar; it may still hold items. @since 0.1 */
+WEIR_API enum weir_status weir_op_queue_is_closed(weir_graph *graph, const char *name,
+                                                  weir_tensor_queue *queue, weir_output *out,
+                                                  weir_error *error);
+
 /*
  * Closes the queue, as weir_tensor_queue_close(). `cause` (may be NULL) is copied; later messages
  * have it and the name of the node. The op never waits, and fails only if there is no memory for
@@ -279,6 +286,48 @@ WEIR_API enum weir_status weir_op_mul(weir_graph *graph, const char *name, weir_
 WEIR_API enum weir_status weir_op_square(weir_graph *graph, const char *name, weir_output x,
                                          weir_output *out, weir_error *error);
 
+/* --- Comparisons and logic --- */
+
+/*
+ * Element by element, as bool; operands of i32, i64, f32 or f64, repeated as those of
+ * weir_op_add(). A NaN is not_equal to everything, itself included, and no other comparison with it
+ * holds.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_op_equal(weir_graph *graph, const char *name, weir_output a,
+                                        weir_output b, weir_output *out, weir_error *error);
+WEIR_API enum weir_status weir_op_not_equal(weir_graph *graph, const char *name, weir_output a,
+                                            weir_output b, weir_output *out, weir_error *error);
+WEIR_API enum weir_status weir_op_less(weir_graph *graph, const char *name, weir_output a,
+                                       weir_output b, weir_output *out, weir_error *error);
+WEIR_API enum weir_status weir_op_less_equal(weir_graph *graph, const char *name, weir_output a,
+                                             weir_output b, weir_output *out, weir_error *error);
+WEIR_API enum weir_status weir_op_greater(weir_graph *graph, const char *name, weir_output a,
+                                          weir_output b, weir_output *out, weir_error *error);
+WEIR_API enum weir_status weir_op_greater_equal(weir_graph *graph, const char *name, weir_output a,
+                                                weir_output b, weir_output *out, weir_error *error);
+
+/* On bool, repeated as the operands of weir_op_add(). Both operands are computed. @since 0.1 */
+WEIR_API enum weir_status weir_op_and(weir_graph *graph, const char *name, weir_output a,
+                                      weir_output b, weir_output *out, weir_error *error);
+WEIR_API enum weir_status weir_op_or(weir_graph *graph, const char *name, weir_output a,
+                                     weir_output b, weir_output *out, weir_error *error);
+/* @since 0.1 */
+WEIR_API enum weir_status weir_op_not(weir_graph *graph, const char *name, weir_output x,
+                                      weir_output *out, weir_error *error);
+
+/*
+ * a where `condition` (bool) holds, else b. a and b have one dtype and shape. The condition has
+ * their shape and selects elements, or is a scalar and selects one of the two, without a copy. Both
+ * are computed. Strings (WEIR_BYTES) need a scalar.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_op_select(weir_graph *graph, const char *name, weir_output condition,
+                                         weir_output a, weir_output b, weir_output *out,
+                                         weir_error *error);
+
+/* --- Products, sums, conversions --- */
+
 enum weir_matmul_flags { WEIR_MATMUL_TRANSPOSE_A = 1, WEIR_MATMUL_TRANSPOSE_B = 2 };
 /* [n,k] x [k,m] = [n,m], f32 or f64, after the transpositions that `flags` request. @since 0.1 */
 WEIR_API enum weir_status weir_op_matmul(weir_graph *graph, const char *name, weir_output a,
@@ -326,6 +375,42 @@ WEIR_API enum weir_status weir_op_softmax_cross_entropy(weir_graph *graph, const
                                                         weir_output logits, weir_output labels,
                                                         weir_output *loss, weir_output *gradient,
                                                         weir_error *error);
+
+/* --- Values for people --- */
+
+enum weir_print_limits { WEIR_PRINT_LINE_SIZE = 2048, WEIR_ASSERT_MAX_VALUES = 16 };
+
+struct weir_print_options {
+	size_t struct_size;   /* WEIR_PRINT_OPTIONS_INIT sets it */
+	weir_write_fn *write; /* must not be NULL */
+	void *context;        /* of write */
+	const char *message;  /* copied; NULL: none */
+	size_t elements;      /* at most so many of each tensor are shown; 0: 8 */
+};
+#define WEIR_PRINT_OPTIONS_INIT WEIR_STRUCT_SIZE(struct weir_print_options)
+
+/*
+ * Writes a line: the message, then dtype, shape and elements of each input, such as
+ * "loss: f32 [2,2] [[1 2] [3 4]]". A line is one call of the writer. What exceeds
+ * WEIR_PRINT_LINE_SIZE bytes is cut. It counts as user code, as a kernel does; it must not destroy
+ * the session. A writer that fails fails the step. *node (may be NULL) is the node, for use as a
+ * target or in control edges.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_op_print(weir_graph *graph, const char *name,
+                                        const struct weir_print_options *options,
+                                        const weir_output inputs[], size_t count, weir_node **node,
+                                        weir_error *error);
+
+/*
+ * Fails the step with WEIR_INVALID_ARGUMENT unless each element of `condition` (bool) is true. The
+ * error has `message` (copied; may be NULL), and the first elements of the `count` (0 ..
+ * WEIR_ASSERT_MAX_VALUES) values, as far as it has room. *node as above.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_op_assert(weir_graph *graph, const char *name, weir_output condition,
+                                         const char *message, const weir_output values[],
+                                         size_t count, weir_node **node, weir_error *error);
 
 /* --- Kernels of your own --- */
 

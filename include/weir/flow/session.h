@@ -31,6 +31,7 @@
 #include <stdint.h>
 #include <weir/cancel.h>
 #include <weir/flow/graph.h>
+#include <weir/flow/trace.h>
 #include <weir/pool.h>
 #include <weir/status.h>
 #include <weir/tensor.h>
@@ -64,6 +65,7 @@ struct weir_session_options {
 	 * of ready nodes: use it in tests. 0: no draws; the order is not specified.
 	 */
 	uint64_t shuffle_seed;
+	weir_trace *trace; /* every run is recorded in it (weir/flow/trace.h); NULL: none */
 };
 #define WEIR_SESSION_OPTIONS_INIT WEIR_STRUCT_SIZE(struct weir_session_options)
 

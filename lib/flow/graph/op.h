@@ -12,7 +12,10 @@
 #include <stdint.h>
 #include <weir/flow/op.h>
 
+#include "base/compiler.h"
 #include "graph/spec.h"
+#include "run/trace_buffer.h"
+#include "run/trace_format.h"
 
 enum weiri_op_traits {
 	WEIRI_OP_PLACEHOLDER = 1, /* never runs */
@@ -40,12 +43,21 @@ struct weiri_call {
 	const weir_allocator *allocator;
 	weir_cancel *token; /* NULL in a step that neither waits nor runs user code */
 	uint64_t deadline_ns;
-	weir_error *error; /* the op fills it on failure, without the node's name */
+	weir_error *error;                     /* the op fills it on failure, without the node's name */
+	const struct weiri_trace_point *trace; /* NULL: the run is not recorded */
 };
 
 static inline bool weiri_call_wants(const struct weiri_call *call, uint32_t output)
 {
 	return output >= 64 || (call->wanted >> output & 1) != 0;
+}
+
+/* Tells the trace that the op had this effect on `object`: on the version or item `number`. */
+static inline void weiri_call_tell(const struct weiri_call *call, enum weiri_trace_effect_kind kind, const void *object,
+                                   uint64_t number)
+{
+	if (WEIRI_UNLIKELY(call->trace != NULL))
+		weiri_trace_effect(call->trace, kind, object, number);
 }
 
 /* Returns a reference to input `input`, for an output; NULL if the input is missing. */
@@ -102,7 +114,7 @@ struct weiri_op {
 	weiri_touches_fn *touches;   /* NULL: none */
 };
 
-enum { WEIRI_MATH_MAX_INPUTS = 2, WEIRI_MATH_MAX_OUTPUTS = 2 };
+enum { WEIRI_MATH_MAX_INPUTS = 3, WEIRI_MATH_MAX_OUTPUTS = 2 };
 
 /* The run function of every op that has infer and compute. */
 enum weir_status weiri_math_run(const struct weiri_call *call);

@@ -1,14 +1,11 @@
 /*
  * op_arithmetic.c - add, sub, mul, square: element by element, the smaller operand repeated.
- *
- * Two shapes fit if they are equal, if one is a scalar, or if one equals the last dims of the
- * other. So the smaller operand is repeated as a whole, once for each of `rows` rows, and each row
- * is one loop over contiguous elements.
  */
 #include "graph/node.h"
 
 #include "base/compiler.h"
 #include "base/error.h"
+#include "graph/elementwise.h"
 
 enum arithmetic { ADD, SUB, MUL };
 
@@ -87,17 +84,15 @@ static enum weir_status compute_binary(const struct weiri_call *call, void *cons
 	const weir_tensor *b = call->inputs[1];
 	enum weir_dtype dtype = weir_tensor_dtype(a);
 	size_t size = weir_dtype_size(dtype);
-	size_t a_count = (size_t)weir_tensor_element_count(a);
-	size_t b_count = (size_t)weir_tensor_element_count(b);
-	size_t total = weir_tensor_shape(a)->rank >= weir_tensor_shape(b)->rank ? a_count : b_count;
-	bool scalar_a = a_count == 1 && total != 1;
-	bool scalar_b = b_count == 1 && total != 1;
-	size_t columns = scalar_a || scalar_b ? total : (a_count < b_count ? a_count : b_count);
+	struct weiri_pairing pairing = weiri_pair(a, b);
+	const char *as = weir_tensor_data(a);
+	const char *bs = weir_tensor_data(b);
 
-	for (size_t at = 0; at < total; at += columns)
-		row(op, dtype, (const char *)weir_tensor_data(a) + (a_count == total ? at * size : 0), scalar_a ? 0 : 1,
-		    (const char *)weir_tensor_data(b) + (b_count == total ? at * size : 0), scalar_b ? 0 : 1,
-		    (char *)data[0] + at * size, columns);
+	for (size_t at = 0; at < pairing.total; at += pairing.columns) {
+		row(op, dtype, as, pairing.a_stride, bs, pairing.b_stride, (char *)data[0] + at * size, pairing.columns);
+		as += pairing.a_step * size;
+		bs += pairing.b_step * size;
+	}
 	return WEIR_OK;
 }
 
@@ -117,28 +112,30 @@ static bool merge_suffix(weir_shape *longer, const weir_shape *shorter)
 	return true;
 }
 
-static enum weir_status infer_binary(const void *attribute, const struct weiri_spec inputs[],
-                                     struct weiri_spec outputs[], weir_error *error)
+enum weir_status weiri_pair_specs(const struct weiri_spec *a, const struct weiri_spec *b, struct weiri_spec *out,
+                                  weir_error *error)
 {
-	const struct weiri_spec *a = &inputs[0];
-	const struct weiri_spec *b = &inputs[1];
-	enum weir_status status = weiri_numeric_check(a->dtype, error);
 	bool a_longer = a->shape.rank >= b->shape.rank;
 	char text_a[WEIRI_SPEC_TEXT_SIZE];
 	char text_b[WEIRI_SPEC_TEXT_SIZE];
 
-	(void)attribute;
-	if (status != WEIR_OK)
-		return status;
-	outputs[0] = weiri_spec_of(a->dtype, NULL);
+	*out = weiri_spec_of(a->dtype, NULL);
 	if (a->ranked && b->ranked)
-		outputs[0] = a_longer ? *a : *b;
-	if (b->dtype != a->dtype ||
-	    (outputs[0].ranked && !merge_suffix(&outputs[0].shape, a_longer ? &b->shape : &a->shape)))
+		*out = a_longer ? *a : *b;
+	if (b->dtype != a->dtype || (out->ranked && !merge_suffix(&out->shape, a_longer ? &b->shape : &a->shape)))
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
 		                  "expected one dtype and equal shapes, or one the last dims of the other; got %s and %s",
 		                  weiri_spec_text(a, text_a), weiri_spec_text(b, text_b));
 	return WEIR_OK;
+}
+
+static enum weir_status infer_binary(const void *attribute, const struct weiri_spec inputs[],
+                                     struct weiri_spec outputs[], weir_error *error)
+{
+	enum weir_status status = weiri_numeric_check(inputs[0].dtype, error);
+
+	(void)attribute;
+	return status != WEIR_OK ? status : weiri_pair_specs(&inputs[0], &inputs[1], &outputs[0], error);
 }
 
 static enum weir_status build_binary(weir_graph *graph, const struct weiri_op *op, enum arithmetic which,

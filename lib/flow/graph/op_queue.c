@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "graph/node.h"
 #include "tuples/queue_list.h"
+#include "tuples/transfer.h"
 #include "tuples/tuple.h"
 
 struct queue_use {
@@ -201,9 +202,9 @@ static enum weir_status start_enqueue(const struct weiri_call *call, weir_tensor
 	weir_tensor_queue *queue;
 	enum weir_status status = choose(call, &queue, &tuple);
 
-	return status == WEIR_OK
-	           ? weir_tensor_queue_start_enqueue(queue, tuple, queue->count, done, context, operation, call->error)
-	           : status;
+	return status == WEIR_OK ? weiri_tensor_queue_start_enqueue(queue, tuple, queue->count, false, call->trace, done,
+	                                                            context, operation, call->error)
+	                         : status;
 }
 
 static enum weir_status start_enqueue_many(const struct weiri_call *call, weir_tensor_queue_done_fn *done,
@@ -213,9 +214,9 @@ static enum weir_status start_enqueue_many(const struct weiri_call *call, weir_t
 	weir_tensor_queue *queue;
 	enum weir_status status = choose(call, &queue, &tuple);
 
-	return status == WEIR_OK
-	           ? weir_tensor_queue_start_enqueue_many(queue, tuple, queue->count, done, context, operation, call->error)
-	           : status;
+	return status == WEIR_OK ? weiri_tensor_queue_start_enqueue(queue, tuple, queue->count, true, call->trace, done,
+	                                                            context, operation, call->error)
+	                         : status;
 }
 
 static const struct weiri_op enqueue_op = {
@@ -292,7 +293,9 @@ static enum weir_status start_dequeue(const struct weiri_call *call, weir_tensor
 	weir_tensor_queue *queue;
 	enum weir_status status = choose(call, &queue, &none);
 
-	return status == WEIR_OK ? weir_tensor_queue_start_dequeue(queue, done, context, operation, call->error) : status;
+	return status == WEIR_OK
+	           ? weiri_tensor_queue_start_dequeue(queue, call->trace, done, context, operation, call->error)
+	           : status;
 }
 
 static enum weir_status start_batch(const struct weiri_call *call, enum weir_queue_op_kind kind,
@@ -310,7 +313,8 @@ static enum weir_status start_batch(const struct weiri_call *call, enum weir_que
 	if (count < 0)
 		return weiri_fail(call->error, WEIR_INVALID_ARGUMENT, "the batch size is %lld, must be at least 0",
 		                  (long long)count);
-	return weir_tensor_queue_start_dequeue_many(queue, kind, (size_t)count, done, context, operation, call->error);
+	return weiri_tensor_queue_start_batch(queue, kind, (size_t)count, call->trace, done, context, operation,
+	                                      call->error);
 }
 
 static enum weir_status start_dequeue_many(const struct weiri_call *call, weir_tensor_queue_done_fn *done,
@@ -426,23 +430,48 @@ static enum weir_status run_size(const struct weiri_call *call)
 
 static const struct weiri_op size_op = {.name = "queue_size", .run = run_size, .touches = touches};
 
-enum weir_status weir_op_queue_size(weir_graph *graph, const char *name, weir_tensor_queue *queue, weir_output *out,
-                                    weir_error *error)
+/* Builds a node that tells something of the queue, as a scalar. */
+static enum weir_status build_question(weir_graph *graph, const struct weiri_op *op, const char *name,
+                                       weir_tensor_queue *queue, enum weir_dtype dtype, weir_output *out,
+                                       weir_error *error)
 {
-	struct weiri_spec spec = weiri_spec_scalar(WEIR_I64);
+	struct weiri_spec spec = weiri_spec_scalar(dtype);
 	struct target target = target_of(queue);
 	enum weir_status status;
 	weir_node *node;
 
 	if (queue == NULL || out == NULL)
-		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, &size_op, name, "%s is NULL",
-		                       queue == NULL ? "queue" : "out");
-	status = build(graph, &size_op, name, &target, NULL, 0, &spec, 1, &node, error);
+		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name, "%s is NULL", queue == NULL ? "queue" : "out");
+	status = build(graph, op, name, &target, NULL, 0, &spec, 1, &node, error);
 	if (status == WEIR_OK) {
 		out->node = node;
 		out->index = 0;
 	}
 	return status;
+}
+
+enum weir_status weir_op_queue_size(weir_graph *graph, const char *name, weir_tensor_queue *queue, weir_output *out,
+                                    weir_error *error)
+{
+	return build_question(graph, &size_op, name, queue, WEIR_I64, out, error);
+}
+
+static enum weir_status run_is_closed(const struct weiri_call *call)
+{
+	const struct queue_use *use = call->node->attribute;
+	uint8_t closed = weir_tensor_queue_closed(use->queue);
+
+	if (weir_tensor_copy_of(WEIR_BOOL, &weir_shape_scalar, &closed, call->allocator, &call->outputs[0]) != WEIR_OK)
+		return weiri_fail(call->error, WEIR_RESOURCE_EXHAUSTED, "no memory");
+	return WEIR_OK;
+}
+
+static const struct weiri_op is_closed_op = {.name = "queue_is_closed", .run = run_is_closed, .touches = touches};
+
+enum weir_status weir_op_queue_is_closed(weir_graph *graph, const char *name, weir_tensor_queue *queue,
+                                         weir_output *out, weir_error *error)
+{
+	return build_question(graph, &is_closed_op, name, queue, WEIR_BOOL, out, error);
 }
 
 static enum weir_status run_close(const struct weiri_call *call)

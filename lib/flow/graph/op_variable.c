@@ -154,6 +154,7 @@ static enum weir_status run_read(const struct weiri_call *call)
 		return weiri_fail(call->error, status, "variable \"%s\" is not initialized", weir_var_name(var));
 	if (status != WEIR_OK)
 		return weiri_fail(call->error, status, "variable \"%s\" cannot be read: no memory", weir_var_name(var));
+	weiri_call_tell(call, WEIRI_TRACE_READ, var, hold->version);
 	call->outputs[VALUE] = hold->tensor;
 	if (weiri_call_wants(call, VERSION))
 		return weiri_i64_tensor(&hold->version, 0, call->allocator, &call->outputs[VERSION], call->error);
@@ -198,6 +199,8 @@ static enum weir_status run_assign(const struct weiri_call *call)
 	status = weir_var_assign(var_of(call->node), call->inputs[0], call->deadline_ns, &published, call->error);
 	version = published.version;
 	weir_read_release(&published);
+	if (status == WEIR_OK)
+		weiri_call_tell(call, WEIRI_TRACE_PUBLISH, var_of(call->node), version);
 	if (status == WEIR_OK && weiri_call_wants(call, VALUE))
 		call->outputs[VALUE] = weiri_call_pass(call, 0);
 	return publish_numbers(call, VERSION, builder, &version, 1, status);
@@ -225,8 +228,10 @@ static enum weir_status run_update(const struct weiri_call *call, update_fn *upd
 	if (status != WEIR_OK)
 		return status;
 	status = update(var_of(call->node), call->inputs[0], call->deadline_ns, hold, call->error);
-	if (status == WEIR_OK)
+	if (status == WEIR_OK) {
+		weiri_call_tell(call, WEIRI_TRACE_PUBLISH, var_of(call->node), hold->version);
 		call->outputs[VALUE] = hold->tensor;
+	}
 	return publish_numbers(call, VERSION, builder, &hold->version, 1, status);
 }
 
@@ -276,8 +281,10 @@ static enum weir_status run_scatter(const struct weiri_call *call)
 		return status;
 	status =
 		weir_var_scatter(use->var, use->how, call->inputs[0], call->inputs[1], call->deadline_ns, hold, call->error);
-	if (status == WEIR_OK)
+	if (status == WEIR_OK) {
+		weiri_call_tell(call, WEIRI_TRACE_PUBLISH, use->var, hold->version);
 		call->outputs[VALUE] = hold->tensor;
+	}
 	return publish_numbers(call, VERSION, builder, &hold->version, 1, status);
 }
 
@@ -424,6 +431,7 @@ static enum weir_status run_snapshot(const struct weiri_call *call)
 		return status;
 	}
 	for (size_t i = 0; i < count; i++) {
+		weiri_call_tell(call, WEIRI_TRACE_READ, vars[i], call->holds[i].version);
 		call->outputs[i] = call->holds[i].tensor;
 		if (builder != NULL)
 			((uint64_t *)weir_tensor_builder_data(builder))[i] = call->holds[i].version;
@@ -503,6 +511,8 @@ static enum weir_status commit_parts(const struct weiri_call *call, struct weir_
 	if (status != WEIR_OK)
 		return status;
 	status = weir_var_commit(parts, count, call->deadline_ns, NULL, call->error);
+	for (size_t i = 0; status == WEIR_OK && i < count; i++)
+		weiri_call_tell(call, WEIRI_TRACE_PUBLISH, vars[i], parts[i].expected + 1);
 	if (builder == NULL)
 		return status;
 	if (status == WEIR_OK) {

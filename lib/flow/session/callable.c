@@ -160,5 +160,6 @@ enum weir_status weir_callable_run(weir_callable *callable, weir_tensor *const t
 	request.deadline_ns = weiri_session_deadline(callable->session, deadline_ns);
 	request.pool = options.pool;
 	request.flags = options.flags;
+	request.trace = options.trace;
 	return weiri_step_run(&request, results, error);
 }

@@ -12,6 +12,7 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "session/session.h"
+#include "session/trace.h"
 #include "run/critical_section.h"
 
 /*
@@ -29,6 +30,8 @@ struct runner {
 	int32_t credit; /* the weight of the nodes that may run before the next look */
 	bool on_worker;
 	uint64_t draws;
+	struct weiri_trace_buffer *buffer; /* of a frame that is recorded: of this thread */
+	uint64_t now_ns;                   /* of a frame that is recorded: when the last node ended; 0: not known */
 	struct weiri_call call;
 	weir_error error;
 };
@@ -54,6 +57,8 @@ static void end_step(struct weiri_step *step)
 {
 	weiri_step_disconnect(step);
 	WEIR_ASSERT1(S1, !weiri_latch_is_set(&step->ended));
+	if (WEIRI_UNLIKELY(step->frame.trace != NULL))
+		weiri_trace_frame_ended(&step->frame, !weiri_latch_is_set(&step->incomplete));
 	weiri_latch_set(&step->ended);
 }
 
@@ -131,6 +136,35 @@ static void run_node(struct runner *r, const struct weiri_plan_node *p)
 		weiri_frame_node_ended(frame, p);
 }
 
+/* As run_node() or weiri_wait_start(), and records it. Returns false if the node waits. */
+static WEIRI_COLD bool run_traced(struct runner *r, uint32_t unit, uint32_t index)
+{
+	struct weiri_frame *frame = r->frame;
+	const struct weiri_plan_node *p = &frame->plan->nodes[index];
+	struct weiri_trace_point point =
+		weiri_trace_start(frame, index, r->buffer, r->now_ns != 0 ? r->now_ns : weir_now_ns());
+	enum weir_status status;
+	bool ended;
+
+	weiri_trace_inputs(frame, index, &point, false);
+	r->call.trace = &point;
+	if ((p->flags & WEIRI_OP_WAITS) != 0) {
+		ended = weiri_wait_start(frame, unit, index, &r->call);
+		r->call.trace = NULL;
+		r->now_ns = 0;
+		return ended;
+	}
+	status = p->within == NULL ? p->run(&r->call) : run_within(p, &r->call);
+	r->call.trace = NULL;
+	weiri_trace_outputs(frame, index, &point);
+	weiri_trace_inputs(frame, index, &point, true);
+	r->now_ns = weiri_trace_end(frame, index, r->buffer, &point, status);
+	if (status != WEIR_OK)
+		weiri_step_node_failed(frame->step, index, status, r->error.message);
+	weiri_frame_node_ended(frame, p);
+	return true;
+}
+
 static bool belongs_to_pool(const struct runner *r, const struct weiri_plan_node *p)
 {
 	const struct weiri_frame *frame = r->frame;
@@ -169,6 +203,29 @@ static void submit_unit(struct weiri_frame *frame, uint32_t unit, uint32_t at)
 	weiri_step_submit(frame->step, &state->task);
 }
 
+/* As run_unit(), for a frame that is recorded: no other frame pays for it at each node. */
+static WEIRI_COLD bool run_traced_unit(struct runner *r, uint32_t unit, uint32_t at, bool may_submit)
+{
+	const struct weiri_plan_node *nodes = r->frame->plan->nodes;
+	uint32_t end = r->frame->plan->units[unit].end;
+
+	for (uint32_t i = at; i < end; i++) {
+		const struct weiri_plan_node *p = &nodes[i];
+
+		if ((p->flags & (WEIRI_OP_USER | WEIRI_OP_HEAVY)) != 0 && may_submit && belongs_to_pool(r, p)) {
+			submit_unit(r->frame, unit, i);
+			return false;
+		}
+		may_submit = true;
+		if (must_skip(r, p))
+			continue;
+		find_inputs(r, p);
+		if (!run_traced(r, unit, i))
+			return false;
+	}
+	return true;
+}
+
 /*
  * Runs the nodes of the unit from `at` on. Returns true if the unit has ended; false if a task or a
  * completion continues it, and then the step may have been freed. may_submit is false if the unit
@@ -180,6 +237,8 @@ static bool run_unit(struct runner *r, uint32_t unit, uint32_t at, bool may_subm
 	const struct weiri_plan_node *nodes = frame->plan->nodes;
 	uint32_t end = frame->plan->units[unit].end;
 
+	if (WEIRI_UNLIKELY(frame->trace != NULL))
+		return run_traced_unit(r, unit, at, may_submit);
 	for (uint32_t i = at; i < end; i++) {
 		const struct weiri_plan_node *p = &nodes[i];
 
@@ -272,11 +331,14 @@ static void begin_runner(struct runner *r, struct weiri_frame *frame, bool on_wo
 	r->roots = 0;
 	r->ended = 0;
 	r->credit = 0;
+	r->now_ns = 0;
+	r->buffer = WEIRI_UNLIKELY(frame->trace != NULL) ? weiri_trace_writer(frame) : NULL;
 	r->on_worker = on_worker;
 	r->call.allocator = &frame->step->session->allocator;
 	r->call.token = frame->step->token;
 	r->call.deadline_ns = frame->step->deadline_ns;
 	r->call.error = &r->error;
+	r->call.trace = NULL;
 }
 
 /*

@@ -29,10 +29,12 @@
 #include <weir/var.h>
 
 #include "run/countdown.h"
+#include "run/trace_buffer.h"
 #include "session/plan.h"
 
 struct weiri_step;
 struct weiri_frame;
+struct weiri_frame_trace;
 
 enum { WEIRI_NO_UNIT = INT32_MAX };
 
@@ -57,6 +59,7 @@ struct weiri_wait {
 	weir_cancel_hook *hook;
 	uint64_t since_ns; /* when the operation began to wait; 0: it did not wait */
 	enum weir_status status;
+	struct weiri_trace_point point; /* of the event, if the frame is recorded */
 	weir_error error;
 };
 
@@ -82,6 +85,7 @@ struct weiri_frame {
 	struct weiri_countdown *counts;
 	struct weiri_frame_unit *units;
 	struct weiri_wait *waits;
+	struct weiri_frame_trace *trace; /* NULL: it is not recorded */
 };
 
 /* Lays the frame of a new step out in the step's memory, which is zeroed up to the counts. */

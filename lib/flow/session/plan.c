@@ -16,6 +16,7 @@
 #include "graph/layout.h"
 #include "graph/section.h"
 #include "session/step.h"
+#include "session/trace.h"
 
 enum weir_status weiri_compiler_no_memory(const struct weiri_compiler *c)
 {
@@ -262,6 +263,7 @@ static struct weiri_plan *allocate_plan(const struct weiri_compiler *c, const st
 	plan->fetched = weiri_layout_at(block, at_fetched);
 	plan->constants = weiri_layout_at(block, at_constants);
 	weiri_spare_init(&plan->spare);
+	weiri_published_init(&plan->traced);
 	return plan;
 }
 
@@ -480,6 +482,7 @@ void weiri_plan_free(struct weiri_plan *plan, const weir_allocator *allocator)
 {
 	if (plan == NULL)
 		return;
+	weiri_traced_plans_free(plan, allocator);
 	weiri_release(allocator, weiri_spare_take(&plan->spare), plan->step.size, WEIRI_LAYOUT_ALIGNMENT);
 	weiri_release(allocator, plan, plan->bytes, WEIRI_LAYOUT_ALIGNMENT);
 }

@@ -127,9 +127,10 @@ struct weiri_plan {
 	struct weiri_published link; /* in a bucket of the session */
 	size_t bytes;
 	uint64_t hash;
-	bool kept;                /* by the session */
-	weir_callable *callable;  /* to which it belongs; NULL: none */
-	struct weiri_spare spare; /* the memory of a step that has ended */
+	bool kept;                          /* by the session */
+	weir_callable *callable;            /* to which it belongs; NULL: none */
+	struct weiri_spare spare;           /* the memory of a step that has ended */
+	struct weiri_published_list traced; /* what traces know of it (trace.h) */
 
 	weir_output *feeds; /* feeds, fetches and targets: a copy of the key */
 	weir_output *fetches;

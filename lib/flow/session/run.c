@@ -2,6 +2,7 @@
  * run.c - weir_session_run: checks, starts a step, waits for it, and returns the fetched values.
  */
 #include "base/error.h"
+#include "reclaim/interrupt.h"
 #include "session/session.h"
 #include "session/step.h"
 
@@ -60,8 +61,11 @@ static bool await(struct weiri_step *step)
 			continue;
 		if (step->caller_helps && weir_pool_help(step->pool, 1) > 0)
 			continue;
-		if (weiri_signal_wait(&step->signal, seen, deadline_ns))
-			continue;
+		switch (weiri_signal_wait(&step->signal, seen, deadline_ns)) {
+		case WEIRI_PARK_WOKEN: continue;
+		case WEIRI_PARK_INTERRUPTED: weiri_step_stop(step, &weiri_interrupt_cause); continue;
+		case WEIRI_PARK_TIMEOUT: break;
+		}
 		weiri_step_stop_for_deadline(step);
 		if (step->may_be_left)
 			return weiri_latch_is_set(&step->ended);

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "session/trace.h"
 
 enum { SESSION_FLAGS = WEIR_SESSION_NO_THREADS };
 
@@ -61,6 +62,7 @@ static enum weir_status create(weir_graph *graph, const struct weir_session_opti
 	session->graph = graph;
 	session->operation_timeout_ns = options->operation_timeout_ns;
 	session->shuffle_seed = options->shuffle_seed;
+	session->trace = options->trace;
 	weiri_serial_init(&session->steps);
 	weiri_serial_init(&session->plan_count);
 	weiri_gate_init(&session->gate);
@@ -76,6 +78,8 @@ static enum weir_status create(weir_graph *graph, const struct weir_session_opti
 		return status;
 	}
 	weiri_countdown_join(&graph->users);
+	if (session->trace != NULL)
+		weiri_countdown_join(&session->trace->users);
 	*out = session;
 	return WEIR_OK;
 }
@@ -161,6 +165,8 @@ enum weir_status weir_session_destroy(weir_session *session, weir_error *error)
 	free_plans(session);
 	weir_cancel_release(session->token);
 	(void)weiri_countdown_arrive(&session->graph->users);
+	if (session->trace != NULL)
+		(void)weiri_countdown_arrive(&session->trace->users);
 	allocator = session->allocator;
 	weiri_release(&allocator, session, sizeof(*session), _Alignof(weir_session));
 	return WEIR_OK;

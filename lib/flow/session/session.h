@@ -26,6 +26,7 @@ struct weir_session {
 	uint64_t operation_timeout_ns;
 	uint64_t shuffle_seed;          /* 0: ready nodes are not shuffled */
 	struct weiri_serial steps;      /* counts steps: each shuffled step has its own seed */
+	weir_trace *trace;              /* NULL: steps are not recorded */
 	weir_cancel *token;             /* fires when the session is closed */
 	struct weiri_gate gate;         /* steps and callables are inside until they are freed */
 	struct weiri_countdown handles; /* the owner's, and those on callables and started runs */

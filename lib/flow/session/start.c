@@ -113,6 +113,7 @@ enum weir_status weir_callable_start(weir_callable *callable, weir_tensor *const
 	request.session = callable->session;
 	request.plan = callable->plan;
 	request.pool = options.pool;
+	request.trace = options.trace;
 	return start(&request, done, context, run, error);
 }
 

@@ -7,10 +7,12 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/compiler.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "graph/layout.h"
 #include "session/session.h"
+#include "session/trace.h"
 
 /* Gives back what a step has of the session and the plan. */
 static void leave(weir_session *session, struct weiri_plan *plan)
@@ -31,6 +33,8 @@ static void free_step(struct weiri_step *step)
 	struct weiri_plan *plan = step->plan;
 
 	weiri_frame_clear(&step->frame);
+	if (step->frame.trace != NULL)
+		weiri_trace_frame_free(&step->frame);
 	weir_cancel_release(step->token);
 	weir_cancel_release(step->user_token);
 	if (!weiri_spare_put(&plan->spare, step))
@@ -207,6 +211,9 @@ enum weir_status weiri_step_create(const struct weiri_step_request *request, str
 		return status != WEIR_OK ? status : weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "no memory for a step");
 	}
 	weiri_frame_begin(&step->frame, &request->fed);
+	if (WEIRI_UNLIKELY(request->trace != NULL || session->trace != NULL))
+		weiri_trace_frame(request->trace != NULL ? request->trace : session->trace, &step->frame, plan,
+		                  WEIRI_TRACE_STEP, 0, 0);
 	step->deadline_ns = request->deadline_ns;
 	step->started_ns = step->deadline_ns != WEIR_NO_DEADLINE ? weir_now_ns() : 0;
 	choose_threads(step, request);

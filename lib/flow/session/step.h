@@ -93,9 +93,10 @@ struct weiri_step_request {
 	struct weiri_fed fed;
 	uint64_t deadline_ns;
 	weir_cancel *cancel;
-	weir_pool *pool; /* NULL: the session's */
-	uint32_t flags;  /* enum weir_run_flags */
-	bool awaited;    /* a call waits for the step on this thread */
+	weir_pool *pool;   /* NULL: the session's */
+	uint32_t flags;    /* enum weir_run_flags */
+	weir_trace *trace; /* NULL: the session's, if it has one */
+	bool awaited;      /* a call waits for the step on this thread */
 };
 
 /* --- step.c --- */

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "session/trace.h"
 #include "sync/pending.h"
 
 static void release_operation(struct weiri_wait *wait, uint32_t users)
@@ -49,6 +50,13 @@ static void watch(struct weiri_wait *wait)
 	weiri_pending_cancel(wait->operation, WEIRI_PENDING_FOR_MEMORY);
 }
 
+static WEIRI_COLD void record_end(const struct weiri_wait *wait)
+{
+	weiri_trace_outputs(wait->frame, wait->index, &wait->point);
+	weiri_trace_inputs(wait->frame, wait->index, &wait->point, true);
+	(void)weiri_trace_end(wait->frame, wait->index, weiri_trace_writer(wait->frame), &wait->point, wait->status);
+}
+
 /* Ends the wait. Both parties have arrived. */
 static void finish(struct weiri_wait *wait)
 {
@@ -58,6 +66,8 @@ static void finish(struct weiri_wait *wait)
 
 	if (wait->status != WEIR_OK)
 		weiri_step_node_failed(step, wait->index, wait->status, wait->error.message);
+	if (WEIRI_UNLIKELY(wait->point.set != NULL))
+		record_end(wait);
 	weiri_frame_node_ended(wait->frame, &wait->frame->plan->nodes[wait->index]);
 	release_operation(wait, hook_never_runs ? 2 : 1);
 	if (watched && hook_never_runs)
@@ -102,12 +112,16 @@ bool weiri_wait_start(struct weiri_frame *frame, uint32_t unit, uint32_t index, 
 	wait->operation = NULL;
 	wait->hook = NULL;
 	wait->since_ns = 0;
+	wait->point = call->trace != NULL ? *call->trace : (struct weiri_trace_point){NULL, 0};
 	wait->error.message[0] = '\0';
 	weiri_countdown_init(&wait->parties, 2);
 	weiri_countdown_init(&wait->users, 2);
 	weiri_latch_init(&wait->done);
 	status = call->node->op->start(call, on_done, wait, &wait->operation);
 	if (status != WEIR_OK) {
+		wait->status = status;
+		if (WEIRI_UNLIKELY(wait->point.set != NULL))
+			record_end(wait);
 		weiri_step_node_failed(frame->step, index, status, call->error->message);
 		weiri_frame_node_ended(frame, p);
 		return true;

@@ -381,40 +381,60 @@ static enum weir_status start(struct weiri_transfer *transfer, weir_tensor_queue
 	return status;
 }
 
+enum weir_status weiri_tensor_queue_start_enqueue(weir_tensor_queue *queue, weir_tensor *const tuple[], size_t count,
+                                                  bool rows, const struct weiri_trace_point *point,
+                                                  weir_tensor_queue_done_fn *done, void *context, weir_pending **handle,
+                                                  weir_error *error)
+{
+	struct weiri_transfer *transfer;
+	enum weir_status status;
+
+	if (queue == NULL)
+		return fail_null(error);
+	status = rows ? weiri_transfer_of_rows(queue, tuple, count, &transfer, error)
+	              : weiri_transfer_of_tuple(queue, tuple, count, &transfer, error);
+	if (status != WEIR_OK)
+		return status;
+	weiri_transfer_trace(transfer, point);
+	return start(transfer, done, context, handle, error);
+}
+
 enum weir_status weir_tensor_queue_start_enqueue(weir_tensor_queue *queue, weir_tensor *const tuple[], size_t count,
                                                  weir_tensor_queue_done_fn *done, void *context, weir_pending **handle,
                                                  weir_error *error)
 {
-	struct weiri_transfer *transfer;
-	enum weir_status status =
-		queue != NULL ? weiri_transfer_of_tuple(queue, tuple, count, &transfer, error) : fail_null(error);
-
-	return status == WEIR_OK ? start(transfer, done, context, handle, error) : status;
+	return weiri_tensor_queue_start_enqueue(queue, tuple, count, false, NULL, done, context, handle, error);
 }
 
 enum weir_status weir_tensor_queue_start_enqueue_many(weir_tensor_queue *queue, weir_tensor *const tuple[],
                                                       size_t count, weir_tensor_queue_done_fn *done, void *context,
                                                       weir_pending **handle, weir_error *error)
 {
-	struct weiri_transfer *transfer;
-	enum weir_status status =
-		queue != NULL ? weiri_transfer_of_rows(queue, tuple, count, &transfer, error) : fail_null(error);
+	return weiri_tensor_queue_start_enqueue(queue, tuple, count, true, NULL, done, context, handle, error);
+}
 
-	return status == WEIR_OK ? start(transfer, done, context, handle, error) : status;
+enum weir_status weiri_tensor_queue_start_dequeue(weir_tensor_queue *queue, const struct weiri_trace_point *point,
+                                                  weir_tensor_queue_done_fn *done, void *context, weir_pending **handle,
+                                                  weir_error *error)
+{
+	struct weiri_transfer *transfer;
+	enum weir_status status = queue != NULL ? weiri_transfer_for_one(queue, &transfer, error) : fail_null(error);
+
+	if (status != WEIR_OK)
+		return status;
+	weiri_transfer_trace(transfer, point);
+	return start(transfer, done, context, handle, error);
 }
 
 enum weir_status weir_tensor_queue_start_dequeue(weir_tensor_queue *queue, weir_tensor_queue_done_fn *done,
                                                  void *context, weir_pending **handle, weir_error *error)
 {
-	struct weiri_transfer *transfer;
-	enum weir_status status = queue != NULL ? weiri_transfer_for_one(queue, &transfer, error) : fail_null(error);
-
-	return status == WEIR_OK ? start(transfer, done, context, handle, error) : status;
+	return weiri_tensor_queue_start_dequeue(queue, NULL, done, context, handle, error);
 }
 
-enum weir_status weir_tensor_queue_start_dequeue_many(weir_tensor_queue *queue, enum weir_queue_op_kind kind, size_t n,
-                                                      weir_tensor_queue_done_fn *done, void *context,
-                                                      weir_pending **handle, weir_error *error)
+enum weir_status weiri_tensor_queue_start_batch(weir_tensor_queue *queue, enum weir_queue_op_kind kind, size_t n,
+                                                const struct weiri_trace_point *point, weir_tensor_queue_done_fn *done,
+                                                void *context, weir_pending **handle, weir_error *error)
 {
 	struct weiri_transfer *transfer;
 	enum weir_status status;
@@ -425,7 +445,17 @@ enum weir_status weir_tensor_queue_start_dequeue_many(weir_tensor_queue *queue, 
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": kind must be a batch dequeue",
 		                  weir_queue_name(queue->queue));
 	status = weiri_transfer_for_batch(queue, kind, n, &transfer, error);
-	return status == WEIR_OK ? start(transfer, done, context, handle, error) : status;
+	if (status != WEIR_OK)
+		return status;
+	weiri_transfer_trace(transfer, point);
+	return start(transfer, done, context, handle, error);
+}
+
+enum weir_status weir_tensor_queue_start_dequeue_many(weir_tensor_queue *queue, enum weir_queue_op_kind kind, size_t n,
+                                                      weir_tensor_queue_done_fn *done, void *context,
+                                                      weir_pending **handle, weir_error *error)
+{
+	return weiri_tensor_queue_start_batch(queue, kind, n, NULL, done, context, handle, error);
 }
 
 /* -- calls that only pass on to the pointer queue ---------------------------------------------- */

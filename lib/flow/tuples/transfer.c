@@ -5,7 +5,9 @@
 
 #include <stdalign.h>
 
+#include "base/compiler.h"
 #include "base/error.h"
+#include "run/trace_format.h"
 
 static size_t transfer_size(size_t count)
 {
@@ -147,6 +149,45 @@ static void give_back(struct weiri_transfer *transfer, size_t done)
 	weiri_queue_pump(record, transfer->queue->queue);
 }
 
+/* -- traces ------------------------------------------------------------------------------------ */
+
+/* In the highest byte of an item's number: the trace that knows it. */
+static uint64_t mark_of(const struct weiri_transfer *transfer)
+{
+	return transfer->point.set->id << 56;
+}
+
+static WEIRI_COLD void record_puts(struct weiri_transfer *transfer)
+{
+	struct weiri_trace_buffer *buffer = weiri_trace_buffer_mine(transfer->point.set);
+
+	for (size_t i = 0; buffer != NULL && i < transfer->count; i++) {
+		struct weiri_tuple *tuple = transfer->items[i];
+
+		tuple->item = weiri_trace_event(buffer) | mark_of(transfer);
+		weiri_trace_effect(&transfer->point, WEIRI_TRACE_PUT, transfer->queue, tuple->item);
+	}
+}
+
+void weiri_transfer_trace(struct weiri_transfer *transfer, const struct weiri_trace_point *point)
+{
+	if (WEIRI_LIKELY(point == NULL))
+		return;
+	transfer->point = *point;
+	if (transfer->kind == WEIR_QUEUE_OP_ENQUEUE)
+		record_puts(transfer);
+}
+
+static WEIRI_COLD void record_takes(const struct weiri_transfer *transfer, size_t done)
+{
+	for (size_t i = 0; i < done; i++) {
+		uint64_t item = ((const struct weiri_tuple *)transfer->items[i])->item;
+
+		weiri_trace_effect(&transfer->point, WEIRI_TRACE_TAKE, transfer->queue,
+		                   (item ^ mark_of(transfer)) >> 56 == 0 ? item : 0);
+	}
+}
+
 enum weir_status weiri_transfer_settle_dequeue(struct weiri_transfer *transfer, size_t done, weir_tensor *tuple[],
                                                weir_error *error)
 {
@@ -154,6 +195,8 @@ enum weir_status weiri_transfer_settle_dequeue(struct weiri_transfer *transfer, 
 	enum weir_status status;
 
 	if (!transfer->batched) {
+		if (WEIRI_UNLIKELY(transfer->point.set != NULL))
+			record_takes(transfer, 1);
 		weiri_tuple_move(queue, transfer->items[0], tuple);
 		return WEIR_OK;
 	}
@@ -164,6 +207,8 @@ enum weir_status weiri_transfer_settle_dequeue(struct weiri_transfer *transfer, 
 		return weiri_fail(error, status, "queue \"%s\": cannot stack %zu item%s", weir_queue_name(queue->queue), done,
 		                  WEIRI_S(done));
 	}
+	if (WEIRI_UNLIKELY(transfer->point.set != NULL))
+		record_takes(transfer, done);
 	for (size_t i = 0; i < done; i++)
 		weiri_tuple_free(queue, transfer->items[i]);
 	return WEIR_OK;

@@ -9,14 +9,16 @@
 
 #include <weir/pending.h>
 
+#include "run/trace_buffer.h"
 #include "tuples/tuple.h"
 
 struct weiri_transfer {
 	weir_tensor_queue *queue;
 	enum weir_queue_op_kind kind;
-	bool batched;                  /* true: a batch dequeue, whose tuples are stacked */
-	size_t count;                  /* of items: tuples to enqueue, or room for tuples that are dequeued */
-	struct weiri_segment *segment; /* for the putback of a batch that cannot be stacked */
+	bool batched;                   /* true: a batch dequeue, whose tuples are stacked */
+	size_t count;                   /* of items: tuples to enqueue, or room for tuples that are dequeued */
+	struct weiri_segment *segment;  /* for the putback of a batch that cannot be stacked */
+	struct weiri_trace_point point; /* the event that moves the items */
 	weir_tensor_queue_done_fn *callback;
 	void *context;
 	weir_pending *pending; /* of an asynchronous call: alive until its callback has returned */
@@ -28,6 +30,12 @@ struct weiri_transfer *weiri_transfer_create(weir_tensor_queue *queue, enum weir
 /* Frees the transfer, but not its items. Accepts NULL. */
 void weiri_transfer_free(struct weiri_transfer *transfer);
 
+/*
+ * Makes the transfer one that is recorded as the work of an event. For an enqueue this numbers the
+ * items, and records them. point may be NULL.
+ */
+void weiri_transfer_trace(struct weiri_transfer *transfer, const struct weiri_trace_point *point);
+
 /* Creates a transfer for an enqueue: with one tuple, or with one for each row of a batch. */
 enum weir_status weiri_transfer_of_tuple(weir_tensor_queue *queue, weir_tensor *const tuple[], size_t count,
                                          struct weiri_transfer **out, weir_error *error);
@@ -37,6 +45,21 @@ enum weir_status weiri_transfer_of_rows(weir_tensor_queue *queue, weir_tensor *c
 enum weir_status weiri_transfer_for_one(weir_tensor_queue *queue, struct weiri_transfer **out, weir_error *error);
 enum weir_status weiri_transfer_for_batch(weir_tensor_queue *queue, enum weir_queue_op_kind kind, size_t n,
                                           struct weiri_transfer **out, weir_error *error);
+
+/*
+ * As weir_tensor_queue_start_enqueue() or, with `rows`, _enqueue_many(), _dequeue() and
+ * _dequeue_many(); `point` is the event in a trace that does it, or NULL.
+ */
+enum weir_status weiri_tensor_queue_start_enqueue(weir_tensor_queue *queue, weir_tensor *const tuple[], size_t count,
+                                                  bool rows, const struct weiri_trace_point *point,
+                                                  weir_tensor_queue_done_fn *done, void *context, weir_pending **handle,
+                                                  weir_error *error);
+enum weir_status weiri_tensor_queue_start_dequeue(weir_tensor_queue *queue, const struct weiri_trace_point *point,
+                                                  weir_tensor_queue_done_fn *done, void *context, weir_pending **handle,
+                                                  weir_error *error);
+enum weir_status weiri_tensor_queue_start_batch(weir_tensor_queue *queue, enum weir_queue_op_kind kind, size_t n,
+                                                const struct weiri_trace_point *point, weir_tensor_queue_done_fn *done,
+                                                void *context, weir_pending **handle, weir_error *error);
 
 /* Frees the tuples that were not enqueued. */
 void weiri_transfer_settle_enqueue(struct weiri_transfer *transfer, size_t done);

@@ -272,6 +272,7 @@ static enum weir_status describe(weir_pending *pending, enum weiri_pending_why w
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "queue \"%s\": no memory to watch the cancel token", name);
 	case WEIRI_PENDING_FOR_TOKEN: return weiri_queue_fail_cancelled(part->queue, verb, cause, error);
 	case WEIRI_PENDING_FOR_A_CAUSE:
+	case WEIRI_PENDING_FOR_INTERRUPT:
 		return weiri_fail(error, WEIR_CANCELLED, "queue \"%s\": %s was cancelled: %.120s", name, verb, cause->message);
 	default: return weiri_fail(error, WEIR_CANCELLED, "queue \"%s\": %s was cancelled", name, verb);
 	}

@@ -93,6 +93,7 @@
 #include "base/probe.h"
 #include "reclaim/eras.h"
 #include "reclaim/host.h"
+#include "reclaim/interrupt.h"
 #include "reclaim/stall.h"
 
 enum {
@@ -816,12 +817,12 @@ static uint64_t pause_ns(uint64_t since_ns)
 	return pause < LONGEST_PAUSE_NS ? pause : LONGEST_PAUSE_NS;
 }
 
-/* Sleeps until that time; a cleared slot does not end the sleep. */
-static void rest_until(uint64_t until_ns)
+/* Sleeps until that time; a cleared slot does not end the sleep, but a signal does. */
+static enum weiri_futex_end rest_until(uint64_t until_ns)
 {
 	_Atomic(uint32_t) not_woken = 0;
 
-	(void)weiri_futex_wait(&not_woken, 0, until_ns);
+	return weiri_futex_wait(&not_woken, 0, until_ns);
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b)
@@ -829,15 +830,19 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Sleeps after a look that found nothing; `seen` is what memory_freed was before the look. */
-static void sleep_after_look(uint64_t since_ns, uint32_t seen, uint64_t deadline_ns)
+/*
+ * Sleeps after a look that found nothing; `seen` is what memory_freed was before the look. Returns
+ * true if a signal ended the sleep.
+ */
+static bool sleep_after_look(uint64_t since_ns, uint32_t seen, uint64_t deadline_ns)
 {
 	uint64_t pause = pause_ns(since_ns);
 	uint64_t listen = pause > weiri_reclaim_look_again_ns ? pause : weiri_reclaim_look_again_ns;
 
-	if (pause != 0)
-		rest_until(earlier(weir_deadline_in(pause), deadline_ns));
-	(void)weiri_futex_wait(&memory_freed, seen, earlier(weir_deadline_in(listen), deadline_ns));
+	if (pause != 0 && rest_until(earlier(weir_deadline_in(pause), deadline_ns)) == WEIRI_FUTEX_SIGNALLED)
+		return true;
+	return weiri_futex_wait(&memory_freed, seen, earlier(weir_deadline_in(listen), deadline_ns)) ==
+	       WEIRI_FUTEX_SIGNALLED;
 }
 
 typedef bool condition(void);
@@ -853,22 +858,21 @@ static bool ended(condition *holds, struct weiri_record *record)
 }
 
 /*
- * Collects and sleeps while the condition holds, until the deadline. Returns true if the condition
- * ended.
+ * Collects and sleeps while the condition holds, until the deadline, or until a signal comes.
+ * Returns true if the condition ended.
  */
-static WEIRI_COLD bool wait_while(condition *holds, struct weiri_record *record, uint64_t deadline_ns)
+static WEIRI_COLD bool wait_until_signalled(condition *holds, struct weiri_record *record, uint64_t since,
+                                            uint64_t deadline_ns, bool *signalled)
 {
-	uint64_t since = weir_now_ns();
 	bool done = ended(holds, record);
 
-	WEIRI_PROBE1(memory_block, deadline_ns);
 	/*
 	 * [relaxed] Counted before the heavy fence, F1. A release function may end the thread: `waits`
 	 * tells vacate() what to clean up.
 	 */
 	weiri_store_relaxed(&record->waits, 1u);
 	weiri_fetch_add_relaxed(&memory_waiters, 1u);
-	while (!done && weir_now_ns() < deadline_ns) {
+	while (!done && !*signalled && weir_now_ns() < deadline_ns) {
 		/*
 		 * [relaxed] The heavy fence separates this read from the look below. If a change of
 		 * memory_freed was seen here, everything before that change is seen there.
@@ -885,10 +889,31 @@ static WEIRI_COLD bool wait_while(condition *holds, struct weiri_record *record,
 		(void)weiri_fence_heavy();
 		done = ended(holds, record);
 		if (!done)
-			sleep_after_look(since, seen, deadline_ns);
+			*signalled = sleep_after_look(since, seen, deadline_ns);
 	}
 	weiri_fetch_sub_relaxed(&memory_waiters, 1u);
 	weiri_store_relaxed(&record->waits, 0u);
+	return done;
+}
+
+/*
+ * Collects and sleeps while the condition holds, until the deadline, or until the thread's
+ * interrupt ends the wait. Returns true if the condition ended.
+ */
+static WEIRI_COLD bool wait_while(condition *holds, struct weiri_record *record, uint64_t deadline_ns)
+{
+	struct weiri_interrupt *interrupt = &record->own->interrupt;
+	uint64_t since = weir_now_ns();
+	bool done, signalled;
+
+	WEIRI_PROBE1(memory_block, deadline_ns);
+	interrupt->ended_wait = false;
+	do {
+		signalled = false;
+		done = wait_until_signalled(holds, record, since, deadline_ns, &signalled);
+		if (!done && signalled)
+			interrupt->ended_wait = weiri_interrupt_ends_wait();
+	} while (signalled && !done && !interrupt->ended_wait);
 	WEIRI_PROBE1(memory_wake, done);
 	return done;
 }
@@ -912,7 +937,7 @@ enum weir_status weiri_reclaim_admit(struct weiri_record *record, uint64_t deadl
 		deadline_ns = 0;
 	if (weiri_is_collecting(record) || wait_while(over_budget, record, deadline_ns))
 		return WEIR_OK;
-	return WEIR_RESOURCE_EXHAUSTED;
+	return record->own->interrupt.ended_wait ? WEIR_CANCELLED : WEIR_RESOURCE_EXHAUSTED;
 }
 
 /* Returns true if no thread collects; *sum changes with every collection. */
@@ -967,7 +992,9 @@ enum weir_status weir_reclaim_flush(uint64_t deadline_ns)
 		return WEIR_RESOURCE_EXHAUSTED;
 	if (weiri_is_collecting(record) || is_reading(record))
 		return WEIR_FAILED_PRECONDITION;
-	return wait_while(anything_retired, record, deadline_ns) ? WEIR_OK : WEIR_DEADLINE_EXCEEDED;
+	if (wait_while(anything_retired, record, deadline_ns))
+		return WEIR_OK;
+	return record->own->interrupt.ended_wait ? WEIR_CANCELLED : WEIR_DEADLINE_EXCEEDED;
 }
 
 /* -- fork -------------------------------------------------------------------------------------- */

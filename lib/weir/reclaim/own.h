@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <weir/thread.h>
 
 #include "base/atomic.h"
 
@@ -35,11 +36,19 @@ struct weiri_drawn {
 	size_t puts_left, takes_left;
 };
 
+/* What weir_thread_set_interrupt() set, and what it said last (reclaim/interrupt.h). */
+struct weiri_interrupt {
+	weir_thread_interrupt_fn *fn; /* NULL: none */
+	void *context;
+	bool ended_wait; /* it ended the last wait for memory */
+};
+
 struct weiri_own {
 	/* The era of its last collection that scanned; 0: none yet. Atomic for the reason in record.h. */
 	_Atomic(uint64_t) last_era;
 	struct weiri_deliveries deliveries;
 	struct weiri_drawn drawn;
+	struct weiri_interrupt interrupt;
 	uint64_t places;      /* the state of the generator of a select (queue/select.c) */
 	uint32_t helper;      /* the state of the generator of a helper of pools (run/worker.c) */
 	uint32_t skip;        /* how many further waits do without a yield (queue/calls.c) */

@@ -98,6 +98,7 @@ static void forget_calls(struct weiri_own *own)
 {
 	own->deliveries = (struct weiri_deliveries){.first = NULL};
 	own->drawn = (struct weiri_drawn){.queue = 0};
+	own->interrupt = (struct weiri_interrupt){.fn = NULL};
 	own->tells_of_stalls = false;
 	own->skip = 0;
 }

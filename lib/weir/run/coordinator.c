@@ -49,6 +49,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "reclaim/interrupt.h"
 #include "run/mark.h"
 #include "run/members.h"
 #include "sync/park.h"
@@ -191,25 +192,32 @@ static bool has_come(enum awaited awaited, uint32_t crowd)
 	return stop || everyone_left(crowd);
 }
 
-/* Returns true if what is awaited has happened; false: the deadline passed first. */
-static bool await(weir_coordinator *coordinator, enum awaited awaited, uint64_t deadline_ns)
+/*
+ * Returns WEIR_OK if what is awaited has happened, WEIR_DEADLINE_EXCEEDED if the deadline passed
+ * first, WEIR_CANCELLED if the thread was interrupted.
+ */
+static enum weir_status await(weir_coordinator *coordinator, enum awaited awaited, uint64_t deadline_ns)
 {
 	/*
 	 * The clock decides, not the result of the last wait, because threads that come and go change
 	 * the word all the time.
 	 */
+	enum weiri_park_result result = WEIRI_PARK_WOKEN;
+
 	for (bool in_time = deadline_ns != 0;; in_time = weir_now_ns() < deadline_ns) {
 		/* [P2 P3 acquire] pairs with leave_crowd() and spread_stop(). */
 		uint32_t crowd = weiri_load_acquire(&coordinator->crowd);
 
 		if (has_come(awaited, crowd))
-			return true;
+			return WEIR_OK;
+		if (result == WEIRI_PARK_INTERRUPTED)
+			return WEIR_CANCELLED;
 		if (!in_time)
-			return false;
+			return WEIR_DEADLINE_EXCEEDED;
 		/* [relaxed] the CAS only sets WAITERS; the word itself is read again after the wait. */
 		if ((crowd & WAITERS) == 0 && !weiri_cas_relaxed(&coordinator->crowd, &crowd, crowd | WAITERS))
 			continue;
-		(void)weiri_park_wait(&coordinator->crowd, crowd | WAITERS, deadline_ns);
+		result = weiri_park_interruptible(&coordinator->crowd, crowd | WAITERS, deadline_ns);
 	}
 }
 
@@ -262,7 +270,7 @@ enum weir_status weir_coordinator_wait_for_stop(weir_coordinator *coordinator, u
 {
 	if (coordinator == NULL)
 		return WEIR_INVALID_ARGUMENT;
-	return await(coordinator, A_STOP, deadline_ns) ? WEIR_OK : WEIR_DEADLINE_EXCEEDED;
+	return await(coordinator, A_STOP, deadline_ns);
 }
 
 enum weir_status weir_coordinator_request_stop(weir_coordinator *coordinator, const weir_error *cause)
@@ -299,14 +307,16 @@ static enum weir_status run_in_a_loop(weir_coordinator_member *member, weir_erro
 {
 	weir_coordinator *coordinator = member->coordinator;
 	uint64_t next = weir_now_ns();
-	enum weir_status status = WEIR_OK;
+	enum weir_status status = WEIR_OK, waited = WEIR_OK;
 
 	while (status == WEIR_OK && !weir_coordinator_should_stop(coordinator)) {
 		status = member->fn(coordinator, member->context, error);
 		if (member->interval_ns == 0 || status != WEIR_OK)
 			continue;
 		next = next < WEIR_NO_DEADLINE - member->interval_ns ? next + member->interval_ns : WEIR_NO_DEADLINE;
-		(void)await(coordinator, A_STOP, next);
+		do
+			waited = await(coordinator, A_STOP, next);
+		while (waited == WEIR_CANCELLED); /* there is no call that an interrupt could end */
 	}
 	return status;
 }
@@ -468,7 +478,7 @@ static enum weir_status require_empty(weir_coordinator *coordinator, const char 
 {
 	struct names names;
 
-	if (await(coordinator, EVERYONE, 0)) {
+	if (await(coordinator, EVERYONE, 0) == WEIR_OK) {
 		weiri_members_join_ended(&coordinator->members);
 		return WEIR_OK;
 	}
@@ -510,6 +520,12 @@ static enum weir_status blame_stragglers(const weir_coordinator *coordinator, ui
 	                  names.count, WEIRI_S(names.count), (double)grace_ns * 1e-9, names.text);
 }
 
+static enum weir_status fail_interrupted(const weir_coordinator *coordinator, weir_error *error)
+{
+	return weiri_fail(error, WEIR_CANCELLED, "coordinator \"%s\": the join was cancelled: %s", coordinator->name,
+	                  weiri_interrupt_cause.message);
+}
+
 enum weir_status weir_coordinator_join(weir_coordinator *coordinator, uint64_t deadline_ns, uint64_t grace_ns,
                                        uint32_t flags, weir_error *error)
 {
@@ -519,11 +535,17 @@ enum weir_status weir_coordinator_join(weir_coordinator *coordinator, uint64_t d
 
 	if (status != WEIR_OK)
 		return status;
-	if (!await(coordinator, A_STOP_OR_EVERYONE, deadline_ns))
+	status = await(coordinator, A_STOP_OR_EVERYONE, deadline_ns);
+	if (status == WEIR_DEADLINE_EXCEEDED)
 		status = require_empty(coordinator, "weir_coordinator_join", WEIR_DEADLINE_EXCEEDED, error);
+	else if (status == WEIR_CANCELLED)
+		status = fail_interrupted(coordinator, error);
 	if (status != WEIR_OK)
 		return status;
-	all_ended = await(coordinator, EVERYONE, earlier(deadline_ns, weir_deadline_in(grace_ns)));
+	status = await(coordinator, EVERYONE, earlier(deadline_ns, weir_deadline_in(grace_ns)));
+	if (status == WEIR_CANCELLED)
+		return fail_interrupted(coordinator, error);
+	all_ended = status == WEIR_OK;
 	weiri_members_join_ended(&coordinator->members);
 	/*
 	 * [P4 release, P1 acquire] pairs with load_outcome() and decide_stop(): later errors are

@@ -43,6 +43,7 @@
 #include "base/options.h"
 #include "base/thread.h"
 #include "queue/right.h"
+#include "reclaim/interrupt.h"
 #include "sync/pending.h"
 
 struct weir_critical_section {
@@ -97,7 +98,7 @@ static enum weir_status fail_to_enter(const weir_critical_section *section, enum
                                       const weir_cancel *cancel, weir_error *error)
 {
 	const char *name = weir_queue_name(section->queue);
-	weir_error cause = {WEIR_CANCELLED, "cancelled"};
+	weir_error cause = weiri_interrupt_cause; /* unless the token fired */
 
 	switch (status) {
 	case WEIR_DEADLINE_EXCEEDED:

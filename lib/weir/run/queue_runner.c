@@ -258,8 +258,11 @@ static void await_cancel(weir_queue_runner *runner)
 
 /* ---- the run ---- */
 
-/* Returns true if no thread is left; false: the deadline passed first. */
-static bool await_end(weir_queue_runner *runner, uint64_t deadline_ns)
+/*
+ * Returns WEIR_OK if no thread is left, WEIR_DEADLINE_EXCEEDED if the deadline passed first,
+ * WEIR_CANCELLED if the thread was interrupted.
+ */
+static enum weir_status await_end(weir_queue_runner *runner, uint64_t deadline_ns)
 {
 	enum weiri_park_result result = WEIRI_PARK_WOKEN;
 
@@ -268,10 +271,10 @@ static bool await_end(weir_queue_runner *runner, uint64_t deadline_ns)
 		uint32_t running = weiri_load_acquire(&runner->running);
 
 		if (running == 0)
-			return true;
-		if (result == WEIRI_PARK_TIMEOUT)
-			return false;
-		result = weiri_park_wait(&runner->running, running, deadline_ns);
+			return WEIR_OK;
+		if (result != WEIRI_PARK_WOKEN)
+			return result == WEIRI_PARK_TIMEOUT ? WEIR_DEADLINE_EXCEEDED : WEIR_CANCELLED;
+		result = weiri_park_interruptible(&runner->running, running, deadline_ns);
 	}
 }
 
@@ -282,11 +285,23 @@ static void release_threads(weir_queue_runner *runner, uint32_t go)
 	weiri_park_wake(&runner->go, INT_MAX);
 }
 
+/*
+ * The threads have left the run, so the join waits only for their exits. An interrupt of this thread
+ * cannot end it: the caller is not told.
+ */
+static void join_own(weir_queue_runner *runner)
+{
+	enum weir_status status;
+
+	do
+		status = weir_coordinator_join(runner->own, WEIR_NO_DEADLINE, WEIR_COORDINATOR_GRACE_NS, 0, NULL);
+	while (status == WEIR_CANCELLED && !weir_coordinator_joined(runner->own));
+}
+
 /* Resets the runner's own coordinator, after the threads of earlier runs have exited. */
 static enum weir_status renew_own(weir_queue_runner *runner, weir_error *error)
 {
-	/* The threads have left the run, so the join waits only for their exits. */
-	(void)weir_coordinator_join(runner->own, WEIR_NO_DEADLINE, WEIR_COORDINATOR_GRACE_NS, 0, NULL);
+	join_own(runner);
 	return weir_coordinator_clear_stop(runner->own, error);
 }
 
@@ -331,10 +346,14 @@ static size_t create_threads(weir_queue_runner *runner, weir_error *error)
 /* Ends a run of which only the first `created` threads exist; they call no step. */
 static void give_up(weir_queue_runner *runner, size_t created)
 {
+	enum weir_status ended = WEIR_OK;
+
 	release_threads(runner, GIVE_UP);
 	for (size_t i = created; i < runner->thread_count; i++)
 		leave_run(runner);
-	(void)await_end(runner, WEIR_NO_DEADLINE);
+	do
+		ended = await_end(runner, WEIR_NO_DEADLINE);
+	while (ended != WEIR_OK); /* soon: the threads call no step */
 }
 
 enum weir_status weir_queue_runner_start(weir_queue_runner *runner, weir_coordinator *coordinator, weir_error *error)
@@ -380,7 +399,7 @@ enum weir_status weir_queue_runner_join(weir_queue_runner *runner, uint64_t dead
 {
 	if (runner == NULL)
 		return WEIR_INVALID_ARGUMENT;
-	return await_end(runner, deadline_ns) ? WEIR_OK : WEIR_DEADLINE_EXCEEDED;
+	return await_end(runner, deadline_ns);
 }
 
 size_t weir_queue_runner_running_count(const weir_queue_runner *runner)
@@ -545,7 +564,7 @@ enum weir_status weir_queue_runner_destroy(weir_queue_runner *runner, weir_error
 		                  "weir_queue_runner_destroy: queue runner \"%s\" has %zu thread%s running", runner->name,
 		                  running, WEIRI_S(running));
 	await_cancel(runner);
-	(void)weir_coordinator_join(runner->own, WEIR_NO_DEADLINE, WEIR_COORDINATOR_GRACE_NS, 0, NULL);
+	join_own(runner);
 	release(runner);
 	return WEIR_OK;
 }

@@ -5,8 +5,6 @@
 
 #include <limits.h>
 
-#include "sync/park.h"
-
 enum { SLEEPER = 1, ONE_RAISE = 2 };
 
 uint32_t weiri_signal_now(struct weiri_signal *signal)
@@ -27,7 +25,7 @@ void weiri_signal_raise(struct weiri_signal *signal)
 		weiri_park_wake(&signal->word, INT_MAX);
 }
 
-bool weiri_signal_wait(struct weiri_signal *signal, uint32_t seen, uint64_t deadline_ns)
+enum weiri_park_result weiri_signal_wait(struct weiri_signal *signal, uint32_t seen, uint64_t deadline_ns)
 {
 	uint32_t word = seen;
 
@@ -38,5 +36,5 @@ bool weiri_signal_wait(struct weiri_signal *signal, uint32_t seen, uint64_t dead
 	 */
 	(void)weiri_cas_relaxed(&signal->word, &word, seen | SLEEPER);
 	/* Only a raise changes this word. [P1 acquire] in the park: pairs with weiri_signal_raise(). */
-	return weiri_park_wait(&signal->word, seen | SLEEPER, deadline_ns) == WEIRI_PARK_WOKEN;
+	return weiri_park_interruptible(&signal->word, seen | SLEEPER, deadline_ns);
 }

@@ -17,11 +17,11 @@
 #ifndef WEIRI_SIGNAL_H
 #define WEIRI_SIGNAL_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/compiler.h"
 #include "base/atomic.h"
+#include "sync/park.h"
 
 struct weiri_signal {
 	_Atomic(uint32_t) word; /* bit 0: a thread sleeps; the other bits count the raises */
@@ -40,9 +40,9 @@ WEIRI_SHARED uint32_t weiri_signal_now(struct weiri_signal *signal);
  */
 WEIRI_SHARED void weiri_signal_raise(struct weiri_signal *signal);
 /*
- * Returns true once the signal was raised after `seen` was read, false if deadline_ns (absolute)
- * passed first.
+ * Waits until the signal is raised after `seen` was read, until deadline_ns (absolute), or until the
+ * thread is interrupted.
  */
-WEIRI_SHARED bool weiri_signal_wait(struct weiri_signal *signal, uint32_t seen, uint64_t deadline_ns);
+WEIRI_SHARED enum weiri_park_result weiri_signal_wait(struct weiri_signal *signal, uint32_t seen, uint64_t deadline_ns);
 
 #endif

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/futex.h"
 #include "base/uncancelled.h"
+#include "reclaim/interrupt.h"
 #include "sync/cancel.h"
 
 /* As in eventfd.c, by syscall(2), which is not a cancellation point. */
@@ -100,8 +101,11 @@ static enum weir_status spin(const struct weiri_bell_wait *wait)
 	return status;
 }
 
-/* Asks, looks once more, and sleeps. Returns what the last attempt returned. */
-static enum weir_status sleep_once(struct weiri_bell *bell, const struct weiri_bell_wait *wait)
+/*
+ * Asks, looks once more, and sleeps. Returns what the last attempt returned. *interrupted becomes
+ * true if the thread's interrupt ended the sleep.
+ */
+static enum weir_status sleep_once(struct weiri_bell *bell, const struct weiri_bell_wait *wait, bool *interrupted)
 {
 	uint64_t look_ns = weir_deadline_in(WEIRI_BELL_LOOK_NS), deadline_ns = wait->deadline_ns;
 	uint32_t word = weiri_bell_ask(bell, WEIRI_BELL_SLEEPERS);
@@ -109,7 +113,9 @@ static enum weir_status sleep_once(struct weiri_bell *bell, const struct weiri_b
 
 	if (status != WEIR_WOULD_BLOCK)
 		return status;
-	(void)weiri_futex_wait_shared(bell->word, word, deadline_ns < look_ns ? deadline_ns : look_ns);
+	if (weiri_futex_wait_shared(bell->word, word, deadline_ns < look_ns ? deadline_ns : look_ns) ==
+	    WEIRI_FUTEX_SIGNALLED)
+		*interrupted = weiri_interrupt_ends_wait();
 	return wait->attempt(wait->context);
 }
 
@@ -120,6 +126,8 @@ static enum weir_status late(const struct weiri_bell_wait *wait, weir_error *err
 
 static enum weir_status sleep_until(struct weiri_bell *bell, const struct weiri_bell_wait *wait, weir_error *error)
 {
+	bool interrupted = false;
+
 	for (;;) {
 		enum weir_status status;
 
@@ -127,9 +135,11 @@ static enum weir_status sleep_until(struct weiri_bell *bell, const struct weiri_
 			weiri_cancel_help(wait->cancel); /* the thread that fired it may have stalled */
 			return weir_cancel_cause(wait->cancel, error);
 		}
-		status = sleep_once(bell, wait);
+		status = sleep_once(bell, wait, &interrupted);
 		if (status != WEIR_WOULD_BLOCK)
 			return wait->explain(status, error);
+		if (interrupted)
+			return weiri_fail(error, WEIR_CANCELLED, "%s was cancelled: %s", wait->what, weiri_interrupt_cause.message);
 		if (wait->deadline_ns != WEIR_NO_DEADLINE && weir_now_ns() >= wait->deadline_ns)
 			return late(wait, error);
 	}

@@ -9,6 +9,7 @@
  * | call            | progress                       | blocks on            |
  * |-----------------|--------------------------------|----------------------|
  * | weiri_park_wait, _wait_marked | blocking         | the word, a deadline |
+ * | weiri_park_interruptible, _interruptible_marked | blocking | the same, the thread's interrupt |
  * | weiri_park_wake | wait-free + one system call    | nothing              |
  */
 #ifndef WEIRI_PARK_H
@@ -19,8 +20,10 @@
 #include "base/atomic.h"
 
 enum weiri_park_result {
-	WEIRI_PARK_WOKEN = 0,  /* the word differs from `expected` */
-	WEIRI_PARK_TIMEOUT = 1 /* the deadline passed, and at the last look the word was still `expected` */
+	WEIRI_PARK_WOKEN = 0, /* the word differs from `expected` */
+	/* At the last look the word was still `expected`, and */
+	WEIRI_PARK_TIMEOUT = 1,    /* the deadline passed */
+	WEIRI_PARK_INTERRUPTED = 2 /* the thread's interrupt ended the wait (weir/thread.h) */
 };
 
 #if defined(WEIRI_UNDER_MODEL)
@@ -43,6 +46,14 @@ enum weiri_park_result weiri_park_wait(_Atomic(uint32_t) *word, uint32_t expecte
  */
 enum weiri_park_result weiri_park_wait_marked(_Atomic(uint32_t) *word, uint32_t expected, uint32_t asleep,
                                               uint64_t deadline_ns);
+
+/*
+ * The same two, for waits that the interrupt of this thread may end. After an interruption *word is
+ * as after the deadline. The others return WEIRI_PARK_INTERRUPTED never.
+ */
+enum weiri_park_result weiri_park_interruptible(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns);
+enum weiri_park_result weiri_park_interruptible_marked(_Atomic(uint32_t) *word, uint32_t expected, uint32_t asleep,
+                                                       uint64_t deadline_ns);
 
 /*
  * Wakes up to `count` sleeping threads. The caller has changed *word before. The call does not read

@@ -11,6 +11,7 @@
 #include "base/futex.h"
 #include "base/memory.h"
 #include "base/thread.h"
+#include "reclaim/interrupt.h"
 #include "sync/cancel.h"
 
 static void list_let_go(struct weiri_retired *retired)
@@ -142,6 +143,8 @@ static enum weir_status describe_cancel(weir_pending *pending, uint32_t why)
 		(void)weir_cancel_cause(pending->token, &cause);
 	else if (why == WEIRI_PENDING_FOR_A_CAUSE)
 		cause = pending->caller_cause;
+	else if (why == WEIRI_PENDING_FOR_INTERRUPT)
+		cause = weiri_interrupt_cause;
 	return pending->kind->describe(pending, (enum weiri_pending_why)why, &cause);
 }
 

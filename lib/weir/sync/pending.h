@@ -90,9 +90,10 @@ enum weiri_pending_why {
 	WEIRI_PENDING_FOR_CLOSE = 0 * 16,
 	WEIRI_PENDING_FOR_DEADLINE = 1 * 16,
 	WEIRI_PENDING_FOR_TOKEN = 2 * 16,
-	WEIRI_PENDING_FOR_MEMORY = 3 * 16, /* there was no memory to watch the token */
-	WEIRI_PENDING_FOR_CALLER = 4 * 16, /* weir_pending_cancel() without a cause */
-	WEIRI_PENDING_FOR_A_CAUSE = 5 * 16 /* weir_pending_cancel() with a cause: caller_cause */
+	WEIRI_PENDING_FOR_MEMORY = 3 * 16,   /* there was no memory to watch the token */
+	WEIRI_PENDING_FOR_CALLER = 4 * 16,   /* weir_pending_cancel() without a cause */
+	WEIRI_PENDING_FOR_A_CAUSE = 5 * 16,  /* weir_pending_cancel() with a cause: caller_cause */
+	WEIRI_PENDING_FOR_INTERRUPT = 6 * 16 /* of the waiting thread: weir/thread.h */
 };
 
 enum weiri_pending_outcome {

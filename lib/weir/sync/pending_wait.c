@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/futex.h"
+#include "reclaim/interrupt.h"
 #include "sync/cancel.h"
 #include "sync/park.h"
 #include "sync/pending.h"
@@ -31,20 +32,30 @@ static void on_token(void *context)
 	weiri_pending_release(pending);
 }
 
-/*
- * Sleeps and serves alternately, until the word changes or the deadline is less than one sleep
- * away.
- */
-static WEIRI_COLD void look_now_and_then(struct weiri_record *record, weir_pending *pending, uint64_t deadline_ns)
+static enum weiri_park_result sleep_marked(weir_pending *pending, uint64_t deadline_ns)
 {
+	return weiri_park_interruptible_marked(&pending->finished, WEIRI_PENDING_UNFINISHED, WEIRI_PENDING_ASLEEP,
+	                                       deadline_ns);
+}
+
+/*
+ * Sleeps and serves alternately, until the word changes, the thread is interrupted, or the deadline
+ * is less than one sleep away. Returns how the last sleep ended.
+ */
+static WEIRI_COLD enum weiri_park_result look_now_and_then(struct weiri_record *record, weir_pending *pending,
+                                                           uint64_t deadline_ns)
+{
+	enum weiri_park_result result = WEIRI_PARK_TIMEOUT;
 	uint64_t until;
 
-	while ((until = weir_deadline_in(blind_sleep_ns)) < deadline_ns &&
-	       weiri_park_wait_marked(&pending->finished, WEIRI_PENDING_UNFINISHED, WEIRI_PENDING_ASLEEP, until) ==
-	           WEIRI_PARK_TIMEOUT) {
+	while (result == WEIRI_PARK_TIMEOUT && (until = weir_deadline_in(blind_sleep_ns)) < deadline_ns) {
+		result = sleep_marked(pending, until);
+		if (result != WEIRI_PARK_TIMEOUT)
+			break;
 		weiri_pending_pump_all(record, pending);
 		weiri_deliver_due();
 	}
+	return result;
 }
 
 /* Sleeps without a deadline. */
@@ -63,15 +74,24 @@ static void sleep_until_told_or_alarmed(weir_pending *pending)
 	}
 }
 
-/* Sleeps until the operation completes. The deadline or an alarm makes this thread cancel it. */
+/*
+ * Sleeps until the operation completes. The deadline, the thread's interrupt or an alarm makes this
+ * thread cancel it. A cancelled operation ends without more waiting for others, but for a thread
+ * that is just completing it: so that last sleep is not interrupted.
+ */
 static void sleep_until_finished(struct weiri_record *record, weir_pending *pending, uint64_t deadline_ns)
 {
+	enum weiri_park_result result = WEIRI_PARK_TIMEOUT;
+
 	weiri_deliver_due(); /* a callback that waits here may wait for what is due behind it */
 	if (WEIRI_UNLIKELY(pending->blind))
-		look_now_and_then(record, pending, deadline_ns);
-	if (weiri_park_wait_marked(&pending->finished, WEIRI_PENDING_UNFINISHED, WEIRI_PENDING_ASLEEP, deadline_ns) ==
-	    WEIRI_PARK_TIMEOUT)
+		result = look_now_and_then(record, pending, deadline_ns);
+	if (result == WEIRI_PARK_TIMEOUT)
+		result = sleep_marked(pending, deadline_ns);
+	if (result == WEIRI_PARK_TIMEOUT)
 		weiri_pending_cancel(pending, WEIRI_PENDING_FOR_DEADLINE);
+	else if (result == WEIRI_PARK_INTERRUPTED)
+		weiri_pending_cancel(pending, WEIRI_PENDING_FOR_INTERRUPT);
 	sleep_until_told_or_alarmed(pending);
 }
 
@@ -197,12 +217,14 @@ static void on_waiter_token(void *context)
 /* Returns WEIR_OK once the operation has ended. */
 static enum weir_status sleep_until_told(weir_pending *pending, uint64_t deadline_ns, const weir_cancel *cancel)
 {
+	enum weiri_park_result result = WEIRI_PARK_WOKEN;
+
 	for (;;) {
 		uint32_t seen = weiri_load_acquire(&pending->finished); /* [P2, P3 acquire] */
 
 		if (has_ended(seen))
 			return WEIR_OK;
-		if (weir_cancel_fired(cancel))
+		if (weir_cancel_fired(cancel) || result == WEIRI_PARK_INTERRUPTED)
 			return WEIR_CANCELLED;
 		if (deadline_ns == 0)
 			return WEIR_DEADLINE_EXCEEDED;
@@ -210,7 +232,8 @@ static enum weir_status sleep_until_told(weir_pending *pending, uint64_t deadlin
 		if ((seen & STATE) == WEIRI_PENDING_UNFINISHED &&
 		    !weiri_cas_relaxed(&pending->finished, &seen, seen | WEIRI_PENDING_ASLEEP))
 			continue;
-		if (weiri_park_wait(&pending->finished, seen | WEIRI_PENDING_ASLEEP, deadline_ns) == WEIRI_PARK_TIMEOUT)
+		result = weiri_park_interruptible(&pending->finished, seen | WEIRI_PENDING_ASLEEP, deadline_ns);
+		if (result != WEIRI_PARK_WOKEN)
 			deadline_ns = 0; /* one more look */
 	}
 }
@@ -235,7 +258,7 @@ static enum weir_status wait_for_told(weir_pending *pending, uint64_t deadline_n
 
 enum weir_status weir_pending_wait(weir_pending *pending, uint64_t deadline_ns, weir_cancel *cancel, weir_error *error)
 {
-	weir_error cause = {WEIR_CANCELLED, "cancelled"};
+	weir_error cause = weiri_interrupt_cause; /* unless the token fired */
 	enum weir_status status;
 
 	if (pending == NULL)

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/probe.h"
+#include "reclaim/interrupt.h"
 #include "var/hold.h"
 
 struct weiri_version *weiri_write_base(struct weiri_scope *scope, weir_var *var, struct weiri_version **head)
@@ -97,11 +98,17 @@ weir_read weiri_install_and_hold(struct weiri_record *record, weir_var *var, str
 enum weir_status weiri_write_admit(const weir_var *var, uint64_t deadline_ns, struct weiri_record **record,
                                    weir_error *error)
 {
+	enum weir_status status;
+
 	*record = weiri_record_get();
 	if (*record == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "variable \"%s\": no memory for this thread's record",
 		                  var->name);
-	if (weiri_reclaim_admit(*record, deadline_ns) != WEIR_OK)
+	status = weiri_reclaim_admit(*record, deadline_ns);
+	if (status == WEIR_CANCELLED)
+		return weiri_fail(error, status, "variable \"%s\": the wait for memory was cancelled: %s", var->name,
+		                  weiri_interrupt_cause.message);
+	if (status != WEIR_OK)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED,
 		                  "variable \"%s\": retired versions that readers still hold exceed the budget", var->name);
 	return WEIR_OK;

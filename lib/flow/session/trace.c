@@ -1,0 +1,544 @@
+/*
+ * trace.c - see trace.h.
+ */
+#include "session/trace.h"
+
+#include <string.h>
+
+#include <weir/time.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/options.h"
+#include "graph/layout.h"
+#include "graph/node_map.h"
+#include "session/session.h"
+#include "session/step.h"
+
+enum { DEFAULT_BYTES = 64 * 1024 * 1024, LEAST_BYTES = 128 * 1024 };
+
+/* -- the object -------------------------------------------------------------------------------- */
+
+enum weir_status weir_trace_create(const struct weir_trace_options *options, weir_trace **out, weir_error *error)
+{
+	struct weir_trace_options given;
+	enum weir_status status;
+	weir_allocator allocator;
+	weir_trace *trace;
+
+	if (out == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_trace_create: out is NULL");
+	status = weiri_options_read("weir_trace_create", options, &given, sizeof(given), error);
+	if (status == WEIR_OK)
+		status = weiri_options_flags("weir_trace_create", given.flags, WEIR_TRACE_CHECKSUMS, error);
+	if (status != WEIR_OK)
+		return status;
+	if (given.bytes_per_thread != 0 && given.bytes_per_thread < LEAST_BYTES)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+		                  "weir_trace_create: bytes_per_thread is %zu, must be at least %d", given.bytes_per_thread,
+		                  LEAST_BYTES);
+	allocator = weiri_allocator_or_default(given.allocator);
+	trace = weiri_allocate_zeroed(&allocator, sizeof(*trace), _Alignof(weir_trace));
+	if (trace == NULL)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "weir_trace_create: no memory");
+	trace->allocator = allocator;
+	trace->flags = given.flags;
+	weiri_trace_buffers_init(&trace->buffers, &allocator,
+	                         given.bytes_per_thread != 0 ? given.bytes_per_thread : DEFAULT_BYTES);
+	weiri_serial_init(&trace->plans);
+	weiri_serial_init(&trace->frames);
+	weiri_countdown_init(&trace->users, 1);
+	*out = trace;
+	return WEIR_OK;
+}
+
+enum weir_status weir_trace_destroy(weir_trace *trace, weir_error *error)
+{
+	weir_allocator allocator;
+
+	if (trace == NULL)
+		return WEIR_OK;
+	if (!weiri_countdown_arrive(&trace->users)) {
+		weiri_countdown_join(&trace->users);
+		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
+		                  "weir_trace_destroy: a session or a run still has the trace");
+	}
+	weiri_trace_buffers_fini(&trace->buffers);
+	allocator = trace->allocator;
+	weiri_release(&allocator, trace, sizeof(*trace), _Alignof(weir_trace));
+	return WEIR_OK;
+}
+
+uint64_t weir_trace_dropped(const weir_trace *trace)
+{
+	return trace != NULL ? weiri_trace_dropped(&trace->buffers) : 0;
+}
+
+/* -- writing ----------------------------------------------------------------------------------- */
+
+static enum weir_status write_words(weir_write_fn *write, void *context, const uint64_t words[], size_t count,
+                                    weir_error *error)
+{
+	enum { AT_ONCE = 512 };
+	char bytes[AT_ONCE * sizeof(uint64_t) + 1];
+	enum weir_status status = WEIR_OK;
+
+	while (status == WEIR_OK && count != 0) {
+		size_t now = count < AT_ONCE ? count : AT_ONCE;
+
+		for (size_t i = 0; i < now * 8; i++)
+			bytes[i] = (char)(words[i / 8] >> i % 8 * 8 & 0xff);
+		bytes[now * 8] = '\0';
+		status = write(context, bytes, now * 8, error);
+		words += now;
+		count -= now;
+	}
+	return status;
+}
+
+enum weir_status weir_trace_write(const weir_trace *trace, weir_write_fn *write, void *context, weir_error *error)
+{
+	uint64_t head[WEIRI_TRACE_HEAD_WORDS] = {WEIRI_TRACE_MAGIC, WEIRI_TRACE_VERSION};
+	enum weir_status status;
+
+	if (trace == NULL || write == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_trace_write: %s is NULL",
+		                  trace == NULL ? "trace" : "write");
+	head[WEIRI_TRACE_HEAD_FLAGS] = trace->flags;
+	head[WEIRI_TRACE_HEAD_DROPPED] = weiri_trace_dropped(&trace->buffers);
+	status = write_words(write, context, head, WEIRI_TRACE_HEAD_WORDS, error);
+	for (struct weiri_published *link = weiri_published_first(&trace->buffers.list); status == WEIR_OK && link != NULL;
+	     link = link->next) {
+		const struct weiri_trace_buffer *buffer = WEIRI_CONTAINER_OF(link, struct weiri_trace_buffer, link);
+		uint64_t thread[WEIRI_TRACE_THREAD_WORDS];
+
+		thread[0] = weiri_trace_head(WEIRI_TRACE_THREAD, WEIRI_TRACE_THREAD_WORDS, buffer->thread);
+		thread[1] = buffer->number;
+		status = write_words(write, context, thread, WEIRI_TRACE_THREAD_WORDS, error);
+		for (const struct weiri_trace_chunk *chunk = buffer->first; status == WEIR_OK && chunk != NULL;
+		     chunk = weiri_trace_next(chunk))
+			status = write_words(write, context, chunk->words, weiri_trace_used(chunk), error);
+	}
+	return status;
+}
+
+/* -- plans ------------------------------------------------------------------------------------- */
+
+static bool is_fed(const struct weiri_plan *plan, weir_output output)
+{
+	for (size_t i = 0; i < plan->feed_count; i++) {
+		if (plan->feeds[i].node == output.node && plan->feeds[i].index == output.index)
+			return true;
+	}
+	return false;
+}
+
+static bool is_wanted(const struct weiri_plan *plan, const weir_node *node)
+{
+	for (size_t i = 0; i < plan->target_count; i++) {
+		if (plan->targets[i] == node)
+			return true;
+	}
+	for (size_t i = 0; i < plan->fetch_count; i++) {
+		if (plan->fetches[i].node == node && !is_fed(plan, plan->fetches[i]))
+			return true;
+	}
+	return false;
+}
+
+/* Calls visit() with each dependency on a node of the plan, as a word of the format. */
+typedef void visit_fn(void *context, uint64_t dependency);
+
+static void for_each_dependency(const struct weiri_plan *plan, const struct weiri_node_map *numbers,
+                                const weir_node *node, visit_fn *visit, void *context)
+{
+	uint32_t number;
+
+	for (uint32_t i = 0; i < node->input_count; i++) {
+		if (weiri_node_map_find(numbers, node->inputs[i].node, &number) && !is_fed(plan, node->inputs[i]))
+			visit(context, number | (uint64_t)node->inputs[i].index << 32);
+	}
+	for (struct weiri_published *link = weiri_published_first(&node->controls); link != NULL; link = link->next) {
+		if (weiri_node_map_find(numbers, weiri_control_of(link)->before, &number))
+			visit(context, number | WEIRI_TRACE_CONTROL);
+	}
+}
+
+static void count_dependency(void *context, uint64_t dependency)
+{
+	(void)dependency;
+	++*(uint32_t *)context;
+}
+
+static void store_dependency(void *context, uint64_t dependency)
+{
+	uint32_t **at = context;
+
+	*(*at)++ = (uint32_t)dependency;
+}
+
+static void store_word(void *context, uint64_t dependency)
+{
+	uint64_t **at = context;
+
+	*(*at)++ = dependency;
+}
+
+static size_t text_words(const char *text)
+{
+	return 1 + (strlen(text) + 7) / 8;
+}
+
+static void store_text(uint64_t **at, const char *text)
+{
+	size_t size = strlen(text);
+	uint64_t *words = *at;
+
+	words[0] = size;
+	(void)memset(words + 1, 0, (size + 7) / 8 * 8);
+	for (size_t i = 0; i < size; i++)
+		words[1 + i / 8] |= (uint64_t)(uint8_t)text[i] << i % 8 * 8;
+	*at += text_words(text);
+}
+
+static bool object_at(const weir_node *node, size_t i, struct weiri_resource *resource)
+{
+	return node->op->touches != NULL && node->op->touches(node, i, resource);
+}
+
+static void record_node(struct weiri_trace_buffer *buffer, const struct weiri_traced_plan *traced,
+                        const struct weiri_plan *plan, const struct weiri_node_map *numbers, uint32_t index)
+{
+	const weir_node *node = plan->nodes[index].node;
+	uint32_t dependencies = traced->starts[index + 1] - traced->starts[index];
+	size_t objects = 0,
+		   words = WEIRI_TRACE_NODE_WORDS + dependencies + text_words(node->name) + text_words(node->op->name);
+	struct weiri_resource resource;
+	uint64_t *at;
+
+	for (; object_at(node, objects, &resource); objects++)
+		words += 1 + text_words(resource.kind) + text_words(resource.name);
+	at = words < 1u << 24 ? weiri_trace_reserve(buffer, words) : NULL;
+	if (at == NULL)
+		return;
+	*at++ = weiri_trace_head(WEIRI_TRACE_NODE, words, index);
+	*at++ = traced->number;
+	*at++ = ((node->op->traits & WEIRI_OP_LEAVES) != 0 ? WEIRI_TRACE_NODE_LEAVES : 0u) |
+	        ((node->op->traits & WEIRI_OP_WAITS) != 0 ? WEIRI_TRACE_NODE_WAITS : 0u) |
+	        (is_wanted(plan, node) ? WEIRI_TRACE_NODE_WANTED : 0u);
+	*at++ = dependencies;
+	*at++ = objects;
+	for_each_dependency(plan, numbers, node, store_word, &at);
+	for (size_t i = 0; object_at(node, i, &resource); i++) {
+		*at++ = (uintptr_t)resource.object;
+		store_text(&at, resource.kind);
+		store_text(&at, resource.name);
+	}
+	store_text(&at, node->name);
+	store_text(&at, node->op->name);
+	weiri_trace_commit(buffer, words);
+}
+
+/* Only the thread whose description the plan keeps records it. */
+static void record_plan(weir_trace *trace, const struct weiri_traced_plan *traced, const struct weiri_plan *plan,
+                        const struct weiri_node_map *numbers)
+{
+	struct weiri_trace_buffer *buffer = weiri_trace_buffer_mine(&trace->buffers);
+	uint64_t *at = buffer != NULL ? weiri_trace_reserve(buffer, WEIRI_TRACE_PLAN_WORDS) : NULL;
+
+	if (at != NULL) {
+		at[0] = weiri_trace_head(WEIRI_TRACE_PLAN, WEIRI_TRACE_PLAN_WORDS, plan->node_count);
+		at[1] = traced->number;
+		weiri_trace_commit(buffer, WEIRI_TRACE_PLAN_WORDS);
+		for (uint32_t i = 0; i < plan->node_count; i++)
+			record_node(buffer, traced, plan, numbers, i);
+	}
+	if (buffer != NULL)
+		weiri_trace_rest(buffer);
+}
+
+static struct weiri_traced_plan *describe(const weir_allocator *allocator, const struct weiri_plan *plan,
+                                          const struct weiri_node_map *numbers)
+{
+	struct weiri_layout layout = {0};
+	struct weiri_traced_plan *traced;
+	size_t at_traced, at_starts, at_nodes;
+	uint32_t count = 0, *at;
+
+	for (uint32_t i = 0; i < plan->node_count; i++)
+		for_each_dependency(plan, numbers, plan->nodes[i].node, count_dependency, &count);
+	at_traced = weiri_layout_add(&layout, 1, sizeof(*traced));
+	at_starts = weiri_layout_add(&layout, (size_t)plan->node_count + 1, sizeof(uint32_t));
+	at_nodes = weiri_layout_add(&layout, count, sizeof(uint32_t));
+	traced = weiri_allocate(allocator, layout.size, WEIRI_LAYOUT_ALIGNMENT);
+	if (traced == NULL)
+		return NULL;
+	(void)at_traced;
+	traced->bytes = layout.size;
+	traced->starts = weiri_layout_at(traced, at_starts);
+	traced->nodes = weiri_layout_at(traced, at_nodes);
+	at = traced->nodes;
+	for (uint32_t i = 0; i < plan->node_count; i++) {
+		traced->starts[i] = (uint32_t)(at - traced->nodes);
+		for_each_dependency(plan, numbers, plan->nodes[i].node, store_dependency, &at);
+	}
+	traced->starts[plan->node_count] = count;
+	return traced;
+}
+
+static struct weiri_traced_plan *traced_of(struct weiri_published *link)
+{
+	return WEIRI_CONTAINER_OF(link, struct weiri_traced_plan, link);
+}
+
+static struct weiri_traced_plan *find_traced(struct weiri_published *link, uint64_t set)
+{
+	while (link != NULL && traced_of(link)->set != set)
+		link = link->next;
+	return link != NULL ? traced_of(link) : NULL;
+}
+
+/* Publishes a new description, unless another thread was first. Returns the one that is kept. */
+static struct weiri_traced_plan *publish(weir_trace *trace, struct weiri_plan *plan, struct weiri_traced_plan *traced,
+                                         const struct weiri_node_map *numbers, const weir_allocator *allocator)
+{
+	struct weiri_published *first;
+	struct weiri_traced_plan *other;
+
+	traced->set = trace->buffers.id;
+	traced->number = weiri_serial_take(&trace->plans) + 1;
+	do {
+		first = weiri_published_first(&plan->traced);
+		other = find_traced(first, trace->buffers.id);
+		if (other != NULL) {
+			weiri_release(allocator, traced, traced->bytes, WEIRI_LAYOUT_ALIGNMENT);
+			return other;
+		}
+	} while (!weiri_published_push_after(&plan->traced, &traced->link, first));
+	record_plan(trace, traced, plan, numbers);
+	return traced;
+}
+
+/* Returns NULL if there is no memory. */
+static const struct weiri_traced_plan *plan_in(weir_trace *trace, struct weiri_plan *plan,
+                                               const weir_allocator *allocator)
+{
+	struct weiri_traced_plan *traced = find_traced(weiri_published_first(&plan->traced), trace->buffers.id);
+	struct weiri_node_map numbers;
+	bool ok = true;
+
+	if (traced != NULL)
+		return traced;
+	weiri_node_map_init(&numbers, allocator);
+	for (uint32_t i = 0; ok && i < plan->node_count; i++)
+		ok = weiri_node_map_add(&numbers, (weir_node *)(uintptr_t)plan->nodes[i].node);
+	traced = ok ? describe(allocator, plan, &numbers) : NULL;
+	if (traced != NULL)
+		traced = publish(trace, plan, traced, &numbers, allocator);
+	weiri_node_map_fini(&numbers);
+	return traced;
+}
+
+void weiri_traced_plans_free(struct weiri_plan *plan, const weir_allocator *allocator)
+{
+	struct weiri_published *next;
+
+	for (struct weiri_published *link = weiri_published_first(&plan->traced); link != NULL; link = next) {
+		next = link->next;
+		weiri_release(allocator, traced_of(link), traced_of(link)->bytes, WEIRI_LAYOUT_ALIGNMENT);
+	}
+}
+
+/* -- frames ------------------------------------------------------------------------------------ */
+
+static void record_frame(const struct weiri_frame_trace *of, enum weiri_trace_frame_kind kind, uint64_t part_of,
+                         uint64_t iteration)
+{
+	struct weiri_trace_buffer *buffer = weiri_trace_buffer_mine(&of->trace->buffers);
+	uint64_t *at = buffer != NULL ? weiri_trace_reserve(buffer, WEIRI_TRACE_FRAME_WORDS) : NULL;
+
+	if (at != NULL) {
+		at[0] = weiri_trace_head(WEIRI_TRACE_FRAME, WEIRI_TRACE_FRAME_WORDS, kind);
+		at[1] = of->number;
+		at[2] = of->plan->number;
+		at[3] = part_of;
+		at[4] = iteration;
+		at[5] = weir_now_ns();
+		weiri_trace_commit(buffer, WEIRI_TRACE_FRAME_WORDS);
+	}
+	if (buffer != NULL)
+		weiri_trace_rest(buffer);
+}
+
+void weiri_trace_frame(weir_trace *trace, struct weiri_frame *frame, struct weiri_plan *plan,
+                       enum weiri_trace_frame_kind kind, uint64_t part_of, uint64_t iteration)
+{
+	size_t bytes = sizeof(struct weiri_frame_trace) + plan->node_count * sizeof(uint64_t);
+	const struct weiri_traced_plan *traced = plan_in(trace, plan, &frame->step->session->allocator);
+	struct weiri_frame_trace *of =
+		traced != NULL ? weiri_allocate_zeroed(&trace->allocator, bytes, _Alignof(struct weiri_frame_trace)) : NULL;
+
+	if (of == NULL) {
+		weiri_trace_lose(&trace->buffers);
+		return;
+	}
+	weiri_countdown_join(&trace->users);
+	of->trace = trace;
+	of->plan = traced;
+	of->number = weiri_serial_take(&trace->frames) + 1;
+	of->bytes = bytes;
+	frame->trace = of;
+	record_frame(of, kind, part_of, iteration);
+}
+
+void weiri_trace_frame_ended(const struct weiri_frame *frame, bool complete)
+{
+	struct weiri_trace_buffer *buffer = weiri_trace_buffer_mine(&frame->trace->trace->buffers);
+	uint64_t *at = buffer != NULL ? weiri_trace_reserve(buffer, WEIRI_TRACE_FRAME_END_WORDS) : NULL;
+
+	if (at != NULL) {
+		at[0] = weiri_trace_head(WEIRI_TRACE_FRAME_END, WEIRI_TRACE_FRAME_END_WORDS, complete);
+		at[1] = frame->trace->number;
+		at[2] = weir_now_ns();
+		weiri_trace_commit(buffer, WEIRI_TRACE_FRAME_END_WORDS);
+	}
+	if (buffer != NULL)
+		weiri_trace_rest(buffer);
+}
+
+void weiri_trace_frame_free(struct weiri_frame *frame)
+{
+	struct weiri_frame_trace *of = frame->trace;
+	weir_trace *trace = of->trace;
+
+	frame->trace = NULL;
+	weiri_release(&trace->allocator, of, of->bytes, _Alignof(struct weiri_frame_trace));
+	(void)weiri_countdown_arrive(&trace->users);
+}
+
+/* -- nodes ------------------------------------------------------------------------------------- */
+
+struct weiri_trace_buffer *weiri_trace_writer(const struct weiri_frame *frame)
+{
+	return weiri_trace_buffer_mine(&frame->trace->trace->buffers);
+}
+
+struct weiri_trace_point weiri_trace_start(const struct weiri_frame *frame, uint32_t index,
+                                           struct weiri_trace_buffer *buffer, uint64_t start_ns)
+{
+	const struct weiri_frame_trace *of = frame->trace;
+	const uint32_t *from = of->plan->nodes + of->plan->starts[index];
+	size_t count = of->plan->starts[index + 1] - of->plan->starts[index];
+	size_t words = WEIRI_TRACE_START_WORDS + count;
+	struct weiri_trace_point point = {&of->trace->buffers, 0};
+	uint64_t *at;
+
+	if (buffer == NULL)
+		return point;
+	point.event = weiri_trace_event(buffer);
+	at = weiri_trace_reserve(buffer, words);
+	if (at != NULL) {
+		at[0] = weiri_trace_head(WEIRI_TRACE_START, words, index);
+		at[1] = point.event;
+		at[2] = of->number;
+		at[3] = start_ns;
+		for (size_t i = 0; i < count; i++)
+			at[WEIRI_TRACE_START_WORDS + i] = of->ended[from[i]];
+		weiri_trace_commit(buffer, words);
+	}
+	weiri_trace_rest(buffer);
+	return point;
+}
+
+uint64_t weiri_trace_end(const struct weiri_frame *frame, uint32_t index, struct weiri_trace_buffer *buffer,
+                         const struct weiri_trace_point *point, enum weir_status status)
+{
+	struct weiri_frame_trace *of = frame->trace;
+	uint64_t *at = buffer != NULL ? weiri_trace_reserve(buffer, WEIRI_TRACE_END_WORDS) : NULL;
+	uint64_t now_ns = weir_now_ns();
+
+	if (at != NULL) {
+		at[0] = weiri_trace_head(WEIRI_TRACE_END, WEIRI_TRACE_END_WORDS, (uint32_t)status);
+		at[1] = point->event;
+		at[2] = now_ns;
+		weiri_trace_commit(buffer, WEIRI_TRACE_END_WORDS);
+	}
+	if (buffer != NULL)
+		weiri_trace_rest(buffer);
+	of->ended[index] = point->event;
+	return now_ns;
+}
+
+/* FNV-1a over dtype, shape and elements. Strings count by their bytes. */
+static uint64_t add_bytes(uint64_t sum, const void *data, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		sum = (sum ^ ((const uint8_t *)data)[i]) * UINT64_C(1099511628211);
+	return sum;
+}
+
+static uint64_t checksum(const weir_tensor *tensor)
+{
+	const weir_shape *shape = weir_tensor_shape(tensor);
+	enum weir_dtype dtype = weir_tensor_dtype(tensor);
+	uint64_t sum = add_bytes(UINT64_C(14695981039346656037), &dtype, sizeof(dtype));
+
+	sum = add_bytes(sum, shape->dims, shape->rank * sizeof(shape->dims[0]));
+	if (dtype != WEIR_BYTES)
+		return add_bytes(sum, weir_tensor_data(tensor), weir_tensor_byte_count(tensor));
+	for (int64_t i = 0; i < weir_tensor_element_count(tensor); i++) {
+		const weir_bytes *string = (const weir_bytes *)weir_tensor_data(tensor) + i;
+
+		sum = add_bytes(sum, &string->size, sizeof(string->size));
+		sum = add_bytes(sum, string->data, string->size);
+	}
+	return sum;
+}
+
+static void record_checksum(const struct weiri_trace_point *point, uint32_t kind, size_t of, const weir_tensor *tensor)
+{
+	weiri_trace_effect(point, kind, (const void *)(uintptr_t)of,
+	                   checksum(tensor)); /* NOLINT(performance-no-int-to-ptr) */
+}
+
+/* Returns true if the node may have passed on or written over the value of the slot. */
+static bool may_be_spent(const struct weiri_frame *frame, const struct weiri_plan_node *p, uint32_t slot)
+{
+	for (uint32_t i = 0; i < p->input_count && i < 64; i++) {
+		if ((p->taken >> i & 1) != 0 && frame->plan->uses[p->inputs + i].slot == slot)
+			return true;
+	}
+	return false;
+}
+
+void weiri_trace_inputs(const struct weiri_frame *frame, uint32_t index, const struct weiri_trace_point *point,
+                        bool after)
+{
+	const struct weiri_plan_node *p = &frame->plan->nodes[index];
+	size_t dependency = 0;
+
+	if ((frame->trace->trace->flags & WEIR_TRACE_CHECKSUMS) == 0)
+		return;
+	/* The dependencies of a node begin with its inputs, without those that are fed or constant. */
+	for (uint32_t i = 0; i < p->input_count; i++) {
+		uint32_t slot = frame->plan->uses[p->inputs + i].slot;
+
+		if (slot < frame->plan->feed_count + frame->plan->constant_count)
+			continue;
+		if (frame->inputs[p->inputs + i] != NULL && !(after && may_be_spent(frame, p, slot)))
+			record_checksum(point, WEIRI_TRACE_USED, dependency, frame->inputs[p->inputs + i]);
+		dependency++;
+	}
+}
+
+void weiri_trace_outputs(const struct weiri_frame *frame, uint32_t index, const struct weiri_trace_point *point)
+{
+	const struct weiri_plan_node *p = &frame->plan->nodes[index];
+
+	if ((frame->trace->trace->flags & WEIR_TRACE_CHECKSUMS) == 0)
+		return;
+	for (uint32_t i = 0; i < p->node->output_count; i++) {
+		if (frame->values[p->outputs + i] != NULL)
+			record_checksum(point, WEIRI_TRACE_MADE, i, frame->values[p->outputs + i]);
+	}
+}

@@ -1,0 +1,528 @@
+/*
+ * test_trace_check.c - weir-trace: traces made by hand, each with one fault, which the check names;
+ * and files that are no traces.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "trace_kit.h"
+
+/* -- a file, record by record ------------------------------------------------------------------ */
+
+static void add_word(struct trace_file *file, uint64_t word)
+{
+	char bytes[8];
+
+	for (unsigned i = 0; i < 8; i++)
+		bytes[i] = (char)(word >> i * 8 & 0xff);
+	(void)trace_file_write(file, bytes, 8, NULL);
+}
+
+static void add_record(struct trace_file *file, uint32_t kind, uint32_t argument, size_t words, ...)
+{
+	va_list arguments;
+
+	add_word(file, kind | (uint64_t)words << 8 | (uint64_t)argument << 32);
+	va_start(arguments, words);
+	for (size_t i = 1; i < words; i++)
+		add_word(file, va_arg(arguments, uint64_t));
+	va_end(arguments);
+}
+
+static void add_text(struct trace_file *file, const char *text)
+{
+	size_t size = strlen(text);
+
+	add_word(file, size);
+	for (size_t i = 0; i < size; i += 8) {
+		uint64_t word = 0;
+
+		for (size_t b = 0; b < 8 && i + b < size; b++)
+			word |= (uint64_t)(uint8_t)text[i + b] << b * 8;
+		add_word(file, word);
+	}
+}
+
+static size_t text_words(const char *text)
+{
+	return 1 + (strlen(text) + 7) / 8;
+}
+
+#define NO_NODE UINT32_MAX
+#define VARIABLE UINT64_C(0x1000)
+
+/* A node of plan 1 that depends on up to two others. It uses a variable "w". */
+static void add_node(struct trace_file *file, uint32_t index, const char *name, uint64_t flags, uint32_t on,
+                     uint32_t too)
+{
+	size_t dependencies = (size_t)(on != NO_NODE) + (size_t)(too != NO_NODE);
+	size_t words =
+		5 + dependencies + 1 + text_words("variable") + text_words("w") + text_words(name) + text_words("op");
+
+	add_word(file, WEIRI_TRACE_NODE | (uint64_t)words << 8 | (uint64_t)index << 32);
+	add_word(file, 1);
+	add_word(file, flags);
+	add_word(file, dependencies);
+	add_word(file, 1);
+	if (on != NO_NODE)
+		add_word(file, on);
+	if (too != NO_NODE)
+		add_word(file, too);
+	add_word(file, VARIABLE);
+	add_text(file, "variable");
+	add_text(file, "w");
+	add_text(file, name);
+	add_text(file, "op");
+}
+
+static struct trace_file new_file(void)
+{
+	struct trace_file file = {NULL, 0, 0};
+
+	add_word(&file, WEIRI_TRACE_MAGIC);
+	add_word(&file, WEIRI_TRACE_VERSION);
+	add_word(&file, 0);
+	add_word(&file, 0);
+	add_record(&file, WEIRI_TRACE_THREAD, 77, 2, UINT64_C(1));
+	return file;
+}
+
+/* Plan 1: "a", then "b" and "c", then "d", which is wanted. */
+static struct trace_file diamond(void)
+{
+	struct trace_file file = new_file();
+
+	add_record(&file, WEIRI_TRACE_PLAN, 4, 2, UINT64_C(1));
+	add_node(&file, 0, "a", 0, NO_NODE, NO_NODE);
+	add_node(&file, 1, "b", 0, 0, NO_NODE);
+	add_node(&file, 2, "c", 0, 0, NO_NODE);
+	add_node(&file, 3, "d", WEIRI_TRACE_NODE_WANTED, 1, 2);
+	return file;
+}
+
+static void add_frame(struct trace_file *file, uint64_t frame, uint64_t time)
+{
+	add_record(file, WEIRI_TRACE_FRAME, WEIRI_TRACE_STEP, 6, frame, UINT64_C(1), UINT64_C(0), UINT64_C(0), time);
+}
+
+static void add_frame_end(struct trace_file *file, uint64_t frame, bool complete, uint64_t time)
+{
+	add_record(file, WEIRI_TRACE_FRAME_END, complete, 3, frame, time);
+}
+
+/* Node `node` runs as `event`, which saw up to two others; UINT64_MAX: none. */
+static void add_start(struct trace_file *file, uint64_t event, uint64_t frame, uint32_t node, uint64_t time,
+                      uint64_t saw, uint64_t too)
+{
+	size_t words = 4 + (size_t)(saw != UINT64_MAX) + (size_t)(too != UINT64_MAX);
+
+	add_record(file, WEIRI_TRACE_START, node, words, event, frame, time, saw, too);
+}
+
+static void add_end(struct trace_file *file, uint64_t event, enum weir_status status, uint64_t time)
+{
+	add_record(file, WEIRI_TRACE_END, (uint32_t)status, 3, event, time);
+}
+
+static void add_run(struct trace_file *file, uint64_t event, uint64_t frame, uint32_t node, uint64_t start,
+                    uint64_t end, uint64_t saw, uint64_t too)
+{
+	add_start(file, event, frame, node, start, saw, too);
+	add_end(file, event, WEIR_OK, end);
+}
+
+static void add_effect(struct trace_file *file, uint64_t event, enum weiri_trace_effect_kind kind, uint64_t object,
+                       uint64_t number)
+{
+	add_record(file, WEIRI_TRACE_EFFECT, kind, 4, event, object, number);
+}
+
+#define NONE UINT64_MAX
+
+/* A right run of the diamond: events `first` to `first` + 3. */
+static void add_right_run(struct trace_file *file, uint64_t frame, uint64_t first, uint64_t time)
+{
+	add_frame(file, frame, time);
+	add_run(file, first, frame, 0, time + 1, time + 2, NONE, NONE);
+	add_run(file, first + 1, frame, 1, time + 3, time + 5, first, NONE);
+	add_run(file, first + 2, frame, 2, time + 4, time + 6, first, NONE);
+	add_run(file, first + 3, frame, 3, time + 7, time + 8, first + 1, first + 2);
+	add_frame_end(file, frame, true, time + 9);
+}
+
+static void expect(struct trace_file *file, size_t faults, const char *text)
+{
+	struct trace_page page;
+
+	trace_kit_check_file(file, &page);
+	free(file->bytes);
+	cr_expect_eq(page.faults, faults, "%zu faults:\n%s", page.faults, page.text);
+	cr_expect_str_eq(page.text, text);
+}
+
+/* -- (a) --------------------------------------------------------------------------------------- */
+
+Test(trace_check, a_right_trace_has_no_fault)
+{
+	struct trace_file file = diamond();
+
+	add_right_run(&file, 1, 10, 100);
+	add_right_run(&file, 2, 20, 200);
+	expect(&file, 0, "");
+}
+
+Test(trace_check, an_op_that_started_early_saw_no_end)
+{
+	struct trace_file file = diamond();
+
+	add_frame(&file, 1, 0);
+	add_run(&file, 10, 1, 0, 1, 2, NONE, NONE);
+	add_run(&file, 11, 1, 1, 3, 4, 0, NONE); /* the clocks say that it came later */
+	add_run(&file, 12, 1, 2, 3, 4, 10, NONE);
+	add_run(&file, 13, 1, 3, 5, 6, 11, 12);
+	add_frame_end(&file, 1, true, 7);
+	expect(&file, 1, "op \"b\" of frame 1 started and had not seen the end of \"a\"\n");
+}
+
+Test(trace_check, a_frame_that_is_used_early_shows_events_of_another)
+{
+	struct trace_file file = diamond();
+
+	add_right_run(&file, 1, 10, 0);
+	add_frame(&file, 2, 20);
+	add_run(&file, 20, 2, 0, 21, 22, NONE, NONE);
+	add_run(&file, 21, 2, 1, 23, 24, 10, NONE);
+	add_run(&file, 22, 2, 2, 25, 26, 20, NONE);
+	add_run(&file, 23, 2, 3, 27, 28, 21, 22);
+	add_frame_end(&file, 2, true, 29);
+	expect(&file, 1, "op \"b\" of frame 2 saw as \"a\" another event: op \"a\" of frame 1\n");
+}
+
+Test(trace_check, a_node_runs_once_in_a_frame)
+{
+	struct trace_file file = diamond();
+
+	add_frame(&file, 1, 0);
+	add_run(&file, 10, 1, 0, 1, 2, NONE, NONE);
+	add_run(&file, 11, 1, 1, 3, 4, 10, NONE);
+	add_run(&file, 12, 1, 2, 3, 4, 10, NONE);
+	add_run(&file, 14, 1, 2, 4, 5, 10, NONE);
+	add_run(&file, 13, 1, 3, 6, 7, 11, 14);
+	add_frame_end(&file, 1, true, 8);
+	expect(&file, 1, "op \"c\" of frame 1 ran twice\n");
+}
+
+Test(trace_check, a_frame_that_succeeded_has_run_every_node)
+{
+	struct trace_file file = diamond();
+
+	add_frame(&file, 1, 0);
+	add_run(&file, 10, 1, 0, 1, 2, NONE, NONE);
+	add_run(&file, 11, 1, 1, 3, 4, 10, NONE);
+	add_frame_end(&file, 1, true, 8);
+	expect(&file, 1, "frame 1 succeeded, and 2 of its 4 nodes ran\n");
+}
+
+Test(trace_check, a_completion_that_is_lost_leaves_op_and_frame_open)
+{
+	struct trace_file file = diamond();
+
+	add_frame(&file, 1, 0);
+	add_start(&file, 10, 1, 0, 1, NONE, NONE);
+	expect(&file, 1, "frame 1 has not ended\n");
+	file = diamond();
+	add_frame(&file, 1, 0);
+	add_start(&file, 10, 1, 0, 1, NONE, NONE);
+	add_frame_end(&file, 1, false, 8);
+	expect(&file, 1, "op \"a\" of frame 1 had not ended when its frame did\n");
+	file = diamond();
+	add_frame(&file, 1, 0);
+	add_run(&file, 10, 1, 0, 1, 9, NONE, NONE);
+	add_frame_end(&file, 1, false, 8);
+	expect(&file, 1, "op \"a\" of frame 1 ended after its frame\n");
+}
+
+Test(trace_check, nothing_runs_after_a_failure_but_what_leaves_a_section)
+{
+	for (int leaves = 0; leaves < 2; leaves++) {
+		struct trace_file file = new_file();
+
+		add_record(&file, WEIRI_TRACE_PLAN, 2, 2, UINT64_C(1));
+		add_node(&file, 0, "a", 0, NO_NODE, NO_NODE);
+		add_node(&file, 1, "b", WEIRI_TRACE_NODE_WANTED | (leaves ? WEIRI_TRACE_NODE_LEAVES : 0u), 0, NO_NODE);
+		add_frame(&file, 1, 0);
+		add_start(&file, 10, 1, 0, 1, NONE, NONE);
+		add_end(&file, 10, WEIR_ABORTED, 2);
+		add_run(&file, 11, 1, 1, 3, 4, 10, NONE);
+		add_frame_end(&file, 1, false, 5);
+		expect(&file, leaves ? 0 : 1, leaves ? "" : "op \"b\" of frame 1 ran although \"a\" had failed\n");
+	}
+}
+
+Test(trace_check, a_node_that_nothing_needs_is_named)
+{
+	struct trace_file file = new_file();
+
+	add_record(&file, WEIRI_TRACE_PLAN, 2, 2, UINT64_C(1));
+	add_node(&file, 0, "fed", 0, NO_NODE, NO_NODE);
+	add_node(&file, 1, "b", WEIRI_TRACE_NODE_WANTED, NO_NODE, NO_NODE);
+	expect(&file, 1, "plan 1 runs op \"fed\", which nothing needs\n");
+}
+
+static void add_part(struct trace_file *file, enum weiri_trace_frame_kind kind, uint64_t frame, uint64_t part_of,
+                     uint64_t iteration, uint64_t begin, uint64_t end)
+{
+	add_record(file, WEIRI_TRACE_FRAME, kind, 6, frame, UINT64_C(2), part_of, iteration, begin);
+	add_record(file, WEIRI_TRACE_FRAME_END, 1, 3, frame, end);
+}
+
+/* An op "case" or "while" with parts, which have no nodes. */
+static struct trace_file outer(void)
+{
+	struct trace_file file = new_file();
+
+	add_record(&file, WEIRI_TRACE_PLAN, 1, 2, UINT64_C(1));
+	add_node(&file, 0, "o", WEIRI_TRACE_NODE_WANTED, NO_NODE, NO_NODE);
+	add_record(&file, WEIRI_TRACE_PLAN, 0, 2, UINT64_C(2));
+	add_frame(&file, 1, 0);
+	add_run(&file, 10, 1, 0, 1, 90, NONE, NONE);
+	add_frame_end(&file, 1, true, 99);
+	return file;
+}
+
+Test(trace_check, only_the_branch_that_was_chosen_runs)
+{
+	struct trace_file file = outer();
+
+	add_effect(&file, 10, WEIRI_TRACE_CHOOSE, 0, 1);
+	add_part(&file, WEIRI_TRACE_BRANCH, 2, 10, 1, 2, 3);
+	expect(&file, 0, "");
+	file = outer();
+	add_effect(&file, 10, WEIRI_TRACE_CHOOSE, 0, 1);
+	add_part(&file, WEIRI_TRACE_BRANCH, 2, 10, 1, 2, 3);
+	add_part(&file, WEIRI_TRACE_BRANCH, 3, 10, 0, 2, 3);
+	expect(&file, 1, "branch 0 of op \"o\" of frame 1 ran and was not chosen\n");
+}
+
+Test(trace_check, iterations_come_one_after_the_other)
+{
+	struct trace_file file = outer();
+
+	add_part(&file, WEIRI_TRACE_ITERATION, 2, 10, 0, 2, 4);
+	add_part(&file, WEIRI_TRACE_ITERATION, 3, 10, 1, 4, 6);
+	expect(&file, 0, "");
+	file = outer();
+	add_part(&file, WEIRI_TRACE_ITERATION, 2, 10, 0, 2, 5);
+	add_part(&file, WEIRI_TRACE_ITERATION, 3, 10, 1, 4, 6);
+	expect(&file, 1, "iteration 1 of op \"o\" of frame 1 began before iteration 0 had ended\n");
+	file = outer();
+	add_part(&file, WEIRI_TRACE_ROW, 2, 10, 0, 2, 5);
+	add_part(&file, WEIRI_TRACE_ROW, 3, 10, 0, 4, 95);
+	expect(&file, 2,
+	       "frame 3 ended after the op that it is part of\n"
+	       "op \"o\" of frame 1 made two frames of number 0\n");
+}
+
+/* -- (b) --------------------------------------------------------------------------------------- */
+
+/* Plan 1: nodes that do not depend on each other, "a" to "d". */
+static struct trace_file four(void)
+{
+	struct trace_file file = new_file();
+	static const char *const names[] = {"a", "b", "c", "d"};
+
+	add_record(&file, WEIRI_TRACE_PLAN, 4, 2, UINT64_C(1));
+	for (uint32_t i = 0; i < 4; i++)
+		add_node(&file, i, names[i], WEIRI_TRACE_NODE_WANTED, NO_NODE, NO_NODE);
+	add_frame(&file, 1, 0);
+	add_frame_end(&file, 1, false, 1000);
+	return file;
+}
+
+Test(trace_check, a_stale_version_closes_a_cycle)
+{
+	struct trace_file file = four();
+
+	/* b reads version 1 after a has published version 2, and ended. */
+	add_run(&file, 10, 1, 0, 1, 2, NONE, NONE);
+	add_effect(&file, 10, WEIRI_TRACE_PUBLISH, VARIABLE, 2);
+	add_run(&file, 11, 1, 1, 3, 4, NONE, NONE);
+	add_effect(&file, 11, WEIRI_TRACE_READ, VARIABLE, 1);
+	expect(&file, 1,
+	       "no order explains what these ops saw:\n"
+	       "  op \"a\" of frame 1 ended before the start of\n"
+	       "  op \"b\" of frame 1 read version 1 of \"w\", before the one that was published by\n"
+	       "  op \"a\" of frame 1\n");
+	file = four();
+	/* The same at the same time is right. */
+	add_run(&file, 10, 1, 0, 1, 4, NONE, NONE);
+	add_effect(&file, 10, WEIRI_TRACE_PUBLISH, VARIABLE, 2);
+	add_run(&file, 11, 1, 1, 3, 5, NONE, NONE);
+	add_effect(&file, 11, WEIRI_TRACE_READ, VARIABLE, 1);
+	expect(&file, 0, "");
+}
+
+Test(trace_check, two_variables_that_were_read_at_different_instants_close_a_cycle)
+{
+	struct trace_file file = four();
+
+	/* a writes both at one instant. b reads the first before, and the second after. */
+	add_run(&file, 10, 1, 0, 1, 9, NONE, NONE);
+	add_effect(&file, 10, WEIRI_TRACE_PUBLISH, VARIABLE, 2);
+	add_effect(&file, 10, WEIRI_TRACE_PUBLISH, VARIABLE + 1, 2);
+	add_run(&file, 11, 1, 1, 1, 9, NONE, NONE);
+	add_effect(&file, 11, WEIRI_TRACE_READ, VARIABLE, 1);
+	add_effect(&file, 11, WEIRI_TRACE_READ, VARIABLE + 1, 2);
+	expect(&file, 1,
+	       "no order explains what these ops saw:\n"
+	       "  op \"a\" of frame 1 published version 2 of \"?\", which or a later one was read by\n"
+	       "  op \"b\" of frame 1 read version 1 of \"w\", before the one that was published by\n"
+	       "  op \"a\" of frame 1\n");
+}
+
+Test(trace_check, a_lost_update_is_a_version_that_was_published_twice)
+{
+	struct trace_file file = four();
+
+	add_run(&file, 10, 1, 0, 1, 9, NONE, NONE);
+	add_effect(&file, 10, WEIRI_TRACE_PUBLISH, VARIABLE, 2);
+	add_run(&file, 11, 1, 1, 1, 9, NONE, NONE);
+	add_effect(&file, 11, WEIRI_TRACE_PUBLISH, VARIABLE, 2);
+	expect(&file, 1,
+	       "no order explains what these ops saw:\n"
+	       "  op \"a\" of frame 1 published version 2 of \"w\", as did\n"
+	       "  op \"b\" of frame 1 published version 2 of \"w\", as did\n"
+	       "  op \"a\" of frame 1\n");
+}
+
+Test(trace_check, of_several_cycles_the_shortest_is_printed)
+{
+	struct trace_file file = four();
+
+	/* a, b, c, d publish 2, 3, 4, 5, and d ended before a started. c and d also read in circles. */
+	for (uint64_t i = 0; i < 4; i++) {
+		add_run(&file, 10 + i, 1, (uint32_t)i, i == 3 ? 1 : 6, i == 3 ? 5 : 9, NONE, NONE);
+		add_effect(&file, 10 + i, WEIRI_TRACE_PUBLISH, VARIABLE, 2 + i);
+	}
+	expect(&file, 1,
+	       "no order explains what these ops saw:\n"
+	       "  op \"c\" of frame 1 published the version of \"w\" before 5, which was published by\n"
+	       "  op \"d\" of frame 1 ended before the start of\n"
+	       "  op \"c\" of frame 1\n");
+}
+
+/* -- (c), (d) ---------------------------------------------------------------------------------- */
+
+Test(trace_check, an_item_comes_out_once)
+{
+	struct trace_file file = four();
+
+	add_run(&file, 10, 1, 0, 1, 2, NONE, NONE);
+	add_effect(&file, 10, WEIRI_TRACE_PUT, 7, 0xabc);
+	add_run(&file, 11, 1, 1, 3, 4, NONE, NONE);
+	add_effect(&file, 11, WEIRI_TRACE_TAKE, 7, 0xabc);
+	add_run(&file, 12, 1, 2, 5, 6, NONE, NONE);
+	add_effect(&file, 12, WEIRI_TRACE_TAKE, 7, 0xabc);
+	add_effect(&file, 12, WEIRI_TRACE_TAKE, 7, 0); /* put by a call that was not recorded */
+	add_effect(&file, 12, WEIRI_TRACE_TAKE, 7, 0);
+	expect(&file, 1, "item abc came out twice: for op \"b\" of frame 1 and for op \"c\" of frame 1\n");
+}
+
+Test(trace_check, an_item_comes_out_of_its_queue_and_after_it_was_put)
+{
+	struct trace_file file = four();
+
+	add_run(&file, 10, 1, 0, 1, 2, NONE, NONE);
+	add_effect(&file, 10, WEIRI_TRACE_TAKE, 7, 0xabc);
+	expect(&file, 1, "item abc came out for op \"a\" of frame 1, and was not put\n");
+	file = four();
+	add_run(&file, 10, 1, 0, 1, 9, NONE, NONE);
+	add_effect(&file, 10, WEIRI_TRACE_PUT, 7, 0xabc);
+	add_run(&file, 11, 1, 1, 1, 9, NONE, NONE);
+	add_effect(&file, 11, WEIRI_TRACE_TAKE, 8, 0xabc);
+	expect(&file, 1, "item abc was put by op \"a\" of frame 1 and came out of another queue for op \"b\" of frame 1\n");
+	file = four();
+	add_run(&file, 10, 1, 0, 5, 6, NONE, NONE);
+	add_effect(&file, 10, WEIRI_TRACE_PUT, VARIABLE, 0xabc);
+	add_run(&file, 11, 1, 1, 1, 2, NONE, NONE);
+	add_effect(&file, 11, WEIRI_TRACE_TAKE, VARIABLE, 0xabc);
+	expect(&file, 1,
+	       "no order explains what these ops saw:\n"
+	       "  op \"a\" of frame 1 put item abc into \"w\", for\n"
+	       "  op \"b\" of frame 1 ended before the start of\n"
+	       "  op \"a\" of frame 1\n");
+}
+
+Test(trace_check, a_tensor_that_changed_is_found)
+{
+	struct trace_file file = diamond();
+
+	add_right_run(&file, 1, 10, 0);
+	add_effect(&file, 10, WEIRI_TRACE_MADE, 0, 111);
+	add_effect(&file, 11, WEIRI_TRACE_USED, 0, 111);
+	add_effect(&file, 12, WEIRI_TRACE_USED, 0, 111);
+	add_effect(&file, 12, WEIRI_TRACE_USED, 0, 112);
+	expect(&file, 1, "op \"c\" of frame 1 found another value than op \"a\" of frame 1 had made as output 0\n");
+}
+
+/* -- files that are no traces ------------------------------------------------------------------ */
+
+static void expect_refused(struct trace_file *file, enum weir_status status, const char *message)
+{
+	struct trace trace;
+	weir_error error;
+
+	cr_expect_eq(trace_read(file->bytes, file->size, &trace, &error), status);
+	cr_expect_str_eq(error.message, message);
+	free(file->bytes);
+}
+
+Test(trace_check, what_is_no_trace_is_refused)
+{
+	struct trace_file file = {NULL, 0, 0};
+
+	add_word(&file, 1);
+	expect_refused(&file, WEIR_DATA_LOSS, "word 0: 8 bytes are not the words of a trace");
+	file = diamond();
+	file.bytes[0] = 'X';
+	expect_refused(&file, WEIR_DATA_LOSS, "word 0: this is not a trace of Weir");
+	file = diamond();
+	file.bytes[8] = 2;
+	expect_refused(&file, WEIR_UNIMPLEMENTED, "word 0: the trace has version 2, expected 1");
+	file = diamond();
+	file.size -= 8;
+	expect_refused(&file, WEIR_DATA_LOSS, "word 52: the file ends within a record");
+	file = new_file();
+	add_record(&file, 99, 0, 2, UINT64_C(0));
+	expect_refused(&file, WEIR_DATA_LOSS, "word 6: 99 is not a kind of record");
+	file = new_file();
+	add_record(&file, WEIRI_TRACE_END, 0, 2, UINT64_C(0));
+	expect_refused(&file, WEIR_DATA_LOSS, "word 6: a record of kind 7 has 2 words, expected 3");
+	file = new_file();
+	add_node(&file, 0, "a", 0, NO_NODE, NO_NODE);
+	expect_refused(&file, WEIR_DATA_LOSS, "word 6: a node of no plan");
+	file = diamond();
+	add_frame(&file, 1, 0);
+	add_frame(&file, 1, 0);
+	expect_refused(&file, WEIR_DATA_LOSS, "word 80: frame 1 occurs twice");
+}
+
+static void swallow(void *context, const char *text)
+{
+	*(size_t *)context += strlen(text);
+}
+
+Test(trace_check, a_trace_is_drawn_for_chrome)
+{
+	struct trace_file file = diamond();
+	struct trace trace;
+	size_t size = 0;
+
+	add_right_run(&file, 1, 10, 0);
+	add_effect(&file, 10, WEIRI_TRACE_PUT, VARIABLE, 5);
+	trace_kit_read(&file, &trace);
+	trace_chrome(&trace, swallow, &size);
+	cr_expect_gt(size, 1000);
+	trace_free(&trace);
+	free(file.bytes);
+}
