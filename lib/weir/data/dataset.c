@@ -161,28 +161,41 @@ weir_dataset *weir_dataset_retain(weir_dataset *dataset)
 	return dataset;
 }
 
-/* Frees the dataset. Returns its first input, whose reference is then the caller's, or NULL. */
-static weir_dataset *free_dataset(weir_dataset *dataset)
+/* Gives a reference back. Puts the dataset onto the list if it was the last one. */
+static void drop(weir_dataset *dataset, weir_dataset **unused)
+{
+	/* [acq_rel] pairs with itself: the last one sees what every other holder did */
+	if (dataset == NULL || weiri_fetch_sub_acq_rel(&dataset->references, (size_t)1) != 1)
+		return;
+	dataset->next_unused = *unused;
+	*unused = dataset;
+}
+
+static void free_dataset(weir_dataset *dataset)
 {
 	weir_allocator allocator = dataset->allocator;
-	weir_dataset *first = dataset->input_count != 0 ? dataset->inputs[0] : NULL;
 
-	for (size_t i = 1; i < dataset->input_count; i++)
-		weir_dataset_release(dataset->inputs[i]);
 	if (dataset->kind->dispose != NULL)
 		dataset->kind->dispose(dataset);
 	if (dataset->dispose != NULL)
 		dataset->dispose(dataset->context);
 	weiri_release(&allocator, dataset, dataset->size, alignof(max_align_t));
-	return first;
 }
 
+/* A loop, so that a long pipeline does not take a deep stack. */
 void weir_dataset_release(weir_dataset *dataset)
 {
-	/* A loop along the first inputs, so that a long pipeline does not take a deep stack. */
-	/* [acq_rel] pairs with itself: the last one sees what every other holder did */
-	while (dataset != NULL && weiri_fetch_sub_acq_rel(&dataset->references, (size_t)1) == 1)
-		dataset = free_dataset(dataset);
+	weir_dataset *unused = NULL;
+
+	drop(dataset, &unused);
+	while (unused != NULL) {
+		weir_dataset *outer = unused;
+
+		unused = outer->next_unused;
+		for (size_t i = 0; i < outer->input_count; i++)
+			drop(outer->inputs[i], &unused);
+		free_dataset(outer);
+	}
 }
 
 void weiri_dataset_abandon(weir_dataset *dataset)

@@ -62,7 +62,8 @@ struct weir_dataset {
 	size_t width;
 	enum weir_dtype dtypes[WEIR_DATASET_MAX_WIDTH];
 	size_t input_count;
-	weir_dataset **inputs; /* behind the kind's struct, in the same block */
+	weir_dataset **inputs;     /* behind the kind's struct, in the same block */
+	weir_dataset *next_unused; /* while it is freed */
 };
 
 /* Whoever polls a tree of stages. Windows keep references. */
