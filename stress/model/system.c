@@ -241,7 +241,7 @@ void weiri_futex_wake(_Atomic(uint32_t) *word, int count)
 	state_leave();
 }
 
-bool weiri_futex_wait_shared(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns)
+enum weiri_futex_end weiri_futex_wait_shared(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns)
 {
 	return weiri_futex_wait(word, expected, deadline_ns);
 }
