@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <weir/flow/op.h>
+#include <weir/flow/callable.h>
 #include <weir/flow/session.h>
 #include <weir/flow/table.h>
 #include <weir/weir.h>
@@ -606,6 +607,25 @@ static void step_in_time(void)
 	step_until(WEIR_NO_DEADLINE - 1);
 }
 
+static weir_callable *callable;
+
+static void callable_begin(void)
+{
+	no_ops(1, false);
+	must(weir_session_compile(session, NULL, 0, NULL, 0, targets, 1, NULL, &callable, NULL));
+}
+
+static void callable_end(void)
+{
+	weir_callable_release(callable);
+	steps_end();
+}
+
+static void callable_run(void)
+{
+	must(weir_callable_run(callable, NULL, NULL, WEIR_NO_DEADLINE, NULL, NULL, NULL));
+}
+
 /* -- the table --------------------------------------------------------------------------------- */
 
 static const struct operation {
@@ -657,6 +677,7 @@ static const struct operation {
 	{"inline commit of 2 x 64 bytes", inline_begin, nothing, inline_commit, nothing, inline_end},
 
 	{"step of 1 no-op", one_no_op, nothing, step, nothing, steps_end},
+	{"run of 1 no-op by a callable", callable_begin, nothing, callable_run, nothing, callable_end},
 	{"step of 32 no-ops in a chain", chain_of_no_ops, nothing, step, nothing, steps_end},
 	{"step of 32 no-ops in a chain, deadline", chain_of_no_ops, nothing, step_in_time, nothing, steps_end},
 	{"step of 32 no-ops without edges", row_of_no_ops, nothing, step, nothing, steps_end},

@@ -407,6 +407,26 @@ static void end_a_reservation_early(void)
 	(void)found;
 }
 
+static void forget_an_announcement(void)
+{
+	struct weiri_scope scope = enter();
+	_Atomic(void *) place = NULL;
+	void *found;
+
+	weiri_store_relaxed(&scope.record->fenced, 1u);
+	weiri_store_relaxed(&scope.record->announced, 0u);
+	weiri_section_read(scope.record, &place, &found);
+	(void)found;
+}
+
+static void settle_an_era_to_come(void)
+{
+	struct weiri_record *other = weiri_record_lend();
+
+	weiri_store_relaxed(&other->announced, 1u);
+	weiri_announcements_settle(weiri_record_get(), weiri_load_relaxed(&weiri_era) + 1, true);
+}
+
 static void do_nothing(struct weiri_retired *object)
 {
 	(void)object;
@@ -452,6 +472,8 @@ Test(invariants, section)
 {
 	expect_broken("I1", read_outside_a_section);
 	expect_broken("I2", end_a_reservation_early);
+	expect_broken("N1", forget_an_announcement);
+	expect_broken("N2", settle_an_era_to_come);
 }
 
 Test(invariants, collect)

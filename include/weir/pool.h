@@ -11,6 +11,7 @@
  * | weir_pool_destroy | one, last | blocking          | tasks under way | no        | no          |
  * | weir_pool_submit | any       | lock-free          | nothing (1)     | no (1)    | no          |
  * | weir_pool_help   | any       | lock-free + the tasks it runs | nothing | no     | no          |
+ * | weir_pool_readable_fd | any  | lock-free + system | nothing         | first time | no         |
  * | weir_pool_thread_count | any | wait-free          | nothing         | no        | yes         |
  *
  * (1) When more tasks wait than ever before, the deque of the submitting worker, or the inbox of
@@ -97,6 +98,23 @@ WEIR_API enum weir_status weir_pool_submit(weir_pool *pool, weir_task *task);
  * @since 0.1
  */
 WEIR_API size_t weir_pool_help(weir_pool *pool, size_t budget);
+/*
+ * Gives a level-triggered descriptor for poll(), select() or epoll, of a pool without workers: it is
+ * readable (POLLIN) exactly while tasks wait for weir_pool_help(). So one thread can wait for tasks
+ * and for other events together. When it is readable, call weir_pool_help(), and poll again. A result
+ * of 0 then means that another thread was faster, or that its call has not returned yet.
+ *
+ * The pool owns the descriptor. It makes it at the first request; weir_pool_destroy() and exec close
+ * it. Do not read, write or close it. From the first request on, each submission and each look for a
+ * task pays a fence and some loads, and a system call if the answer changes. In the child of a fork
+ * the descriptor no longer changes: request one of the child's own there.
+ *
+ * Errors: WEIR_INVALID_ARGUMENT (NULL). WEIR_RESOURCE_EXHAUSTED (memory or file descriptors).
+ * WEIR_FAILED_PRECONDITION if the pool has workers, or Linux granted membarrier(2) earlier and
+ * refuses it now.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_pool_readable_fd(weir_pool *pool, int *fd, weir_error *error);
 /* The number of workers; 0 for NULL. @since 0.1 */
 WEIR_API size_t weir_pool_thread_count(const weir_pool *pool);
 

@@ -38,6 +38,11 @@ bool weiri_fence_heavy(void)
 	return true;
 }
 
+uint64_t weiri_fence_membarriers(void)
+{
+	return 0;
+}
+
 void weiri_fence_setup(void)
 {
 }

@@ -15,14 +15,18 @@
  * | weir_session_compile | any   | lock-free + allocator | allocator    | yes       | no          |
  * | weir_callable_run | any      | lock-free (1)    | its ops (2)       | yes (3)   | no          |
  * | weir_callable_start | any    | lock-free + the ops it runs (1) | allocator | yes (3) | no    |
+ * | weir_run_open, weir_run_feed | any | lock-free + the ops it runs (1) | allocator | yes (3) | no |
+ * | weir_run_fetch, weir_run_wait | any | wait-free + the wait | the run (2) | no | no          |
  * | weir_run_cancel  | any       | lock-free + hooks | nothing          | no        | no          |
- * | weir_run_release | one, last | wait-free + allocator | nothing      | no        | no          |
+ * | weir_run_close   | any       | lock-free + hooks | nothing          | no        | no          |
+ * | weir_run_release | one, last | wait-free + allocator (4) | nothing  | no        | no          |
  * | weir_callable_release | one, last | wait-free + allocator | nothing | no        | no          |
  *
  * (1) As weir_session_run().
  * (2) Up to the deadline.
  * (3) One block for each run of the callable that is under way at the same time as another. The
  *     block of a run that has ended is kept for the next. The ops allocate what they return.
+ * (4) Of an open run: as weir_run_close().
  *
  * Ordering. As weir_session_run(). What the ops of a run wrote is visible to its completion.
  */
@@ -44,9 +48,15 @@ WEIR_BEGIN_DECLS
 typedef struct weir_callable weir_callable;
 typedef struct weir_run weir_run;
 
+/*
+ * WEIR_CALLABLE_LATE_FEEDS: weir_run_open() works too. Ops that are fed or fetched are then not
+ * joined to chains, and cost somewhat more.
+ */
+enum weir_callable_flags { WEIR_CALLABLE_LATE_FEEDS = 1 };
+
 struct weir_callable_options {
 	size_t struct_size; /* WEIR_CALLABLE_OPTIONS_INIT sets it */
-	uint32_t flags;     /* 0 */
+	uint32_t flags;
 };
 #define WEIR_CALLABLE_OPTIONS_INIT WEIR_STRUCT_SIZE(struct weir_callable_options)
 
@@ -133,6 +143,64 @@ WEIR_API enum weir_status weir_callable_start(weir_callable *callable, weir_tens
                                               weir_error *error);
 
 /*
+ * Opens a run whose feeds come in later calls. The ops that need no feed begin at once, where
+ * weir_callable_start() runs them; each other op begins once its feeds have come and its inputs and
+ * control inputs have ended. The caller gives *run back with weir_run_release().
+ *
+ * The run has no deadline; fire `cancel` (may be NULL) or call weir_run_cancel(). Errors:
+ * WEIR_INVALID_ARGUMENT if callable or run is NULL, or for options; WEIR_RUN_ON_CALLER is refused.
+ * WEIR_FAILED_PRECONDITION if the callable was compiled without WEIR_CALLABLE_LATE_FEEDS, or the
+ * session was closed. WEIR_RESOURCE_EXHAUSTED.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_run_open(weir_callable *callable, weir_cancel *cancel,
+                                        const struct weir_run_options *options, weir_run **run,
+                                        weir_error *error);
+
+/*
+ * Gives feed `feed` (its place in weir_session_compile()) to an open run, once; the run takes its own
+ * reference. Ops that become ready may run inside this call. Errors: WEIR_INVALID_ARGUMENT if an
+ * argument is NULL, the run was not opened, or the value does not fit. WEIR_OUT_OF_RANGE if there is
+ * no such feed. WEIR_FAILED_PRECONDITION if it has been given, or the run was closed. If the run has
+ * failed or been stopped, its status.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_run_feed(weir_run *run, size_t feed, weir_tensor *value,
+                                        weir_error *error);
+
+/*
+ * Waits for fetch `fetch` of an open run. *result is a reference that the caller releases. Each
+ * fetch may be taken any number of times; the run holds the value until it is released. The call
+ * helps the run's pool along if that has no workers, or in a kernel.
+ *
+ * Errors: WEIR_INVALID_ARGUMENT if an argument is NULL or the run was not opened. WEIR_OUT_OF_RANGE
+ * if there is no such fetch. WEIR_DEADLINE_EXCEEDED; the message names a feed that has not come, and
+ * the run goes on. If the run has failed or been stopped before the value was there, the status of
+ * the run. A value that was there before can still be fetched, unless an op of the run failed while
+ * the op that makes it ended.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_run_fetch(weir_run *run, size_t fetch, uint64_t deadline_ns,
+                                         weir_tensor **result, weir_error *error);
+
+/*
+ * Waits until all ops of an open run have ended; or it has failed or been stopped, and then ops may
+ * still be under way. Returns the status of the run. Errors of the call itself: WEIR_INVALID_ARGUMENT
+ * as weir_run_fetch(); WEIR_DEADLINE_EXCEEDED.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_run_wait(weir_run *run, uint64_t deadline_ns, weir_error *error);
+
+/*
+ * Says that no feed comes any more, and stops what has not ended as weir_run_cancel() does; a NULL
+ * cause is then WEIR_CANCELLED, "the run was closed". A run whose ops have all ended before is not
+ * affected. Does not wait. Idempotent. Errors: WEIR_INVALID_ARGUMENT if run is NULL or was not
+ * opened.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_run_close(weir_run *run, const weir_error *cause);
+
+/*
  * Stops a run: ops that have not begun do not run, ops that wait are cancelled, and kernels see it in
  * their token. The run ends with the code and message of `cause` (NULL: WEIR_CANCELLED), unless it
  * has failed or been stopped before, or all its ops succeed nevertheless. Accepts NULL.
@@ -140,7 +208,11 @@ WEIR_API enum weir_status weir_callable_start(weir_callable *callable, weir_tens
  */
 WEIR_API void weir_run_cancel(weir_run *run, const weir_error *cause);
 
-/* Gives the handle of a started run back, which goes on. Accepts NULL. @since 0.1 */
+/*
+ * Gives the handle back. No other call on it may be under way or start. A started run goes on; an
+ * open run is closed. Accepts NULL.
+ * @since 0.1
+ */
 WEIR_API void weir_run_release(weir_run *run);
 
 /*

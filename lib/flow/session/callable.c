@@ -38,8 +38,8 @@ static enum weir_status check_arguments(const weir_session *session, const struc
 }
 
 /* The caller is inside the session's gate, and has left it if the call fails. */
-static enum weir_status compile(weir_session *session, struct weiri_signature *signature, weir_callable **out,
-                                weir_error *error)
+static enum weir_status compile(weir_session *session, struct weiri_signature *signature, bool late,
+                                weir_callable **out, weir_error *error)
 {
 	weir_callable *callable = weiri_allocate(&session->allocator, sizeof(*callable), _Alignof(weir_callable));
 	enum weir_status status;
@@ -49,7 +49,7 @@ static enum weir_status compile(weir_session *session, struct weiri_signature *s
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "weir_session_compile: no memory");
 	}
 	signature->hash = weiri_signature_hash(signature);
-	status = weiri_plan_compile(session->graph, &session->allocator, signature, session->shuffle_seed != 0,
+	status = weiri_plan_compile(session->graph, &session->allocator, signature, session->shuffle_seed != 0, late,
 	                            &callable->plan, error);
 	if (status != WEIR_OK) {
 		weiri_release(&session->allocator, callable, sizeof(*callable), _Alignof(weir_callable));
@@ -82,12 +82,12 @@ enum weir_status weir_session_compile(weir_session *session, const weir_output f
 	if (status == WEIR_OK)
 		status = weiri_options_read("weir_session_compile", options, &given, sizeof(given), error);
 	if (status == WEIR_OK)
-		status = weiri_options_flags("weir_session_compile", given.flags, 0, error);
+		status = weiri_options_flags("weir_session_compile", given.flags, WEIR_CALLABLE_LATE_FEEDS, error);
 	if (status != WEIR_OK)
 		return status;
 	if (!weiri_gate_enter(&session->gate))
 		return weiri_session_refuse(session, "weir_session_compile", error);
-	return compile(session, &signature, out, error);
+	return compile(session, &signature, (given.flags & WEIR_CALLABLE_LATE_FEEDS) != 0, out, error);
 }
 
 void weiri_callable_leave(weir_callable *callable)

@@ -66,7 +66,7 @@ static void end_step(struct weiri_step *step)
 static void end_and_tell(struct weiri_step *step)
 {
 	end_step(step);
-	if (step->run.done != NULL) {
+	if (step->is_started) {
 		weiri_step_tell(step);
 		return;
 	}
@@ -132,7 +132,7 @@ static void run_node(struct runner *r, const struct weiri_plan_node *p)
 
 	if (WEIRI_UNLIKELY(status != WEIR_OK))
 		weiri_step_node_failed(frame->step, (uint32_t)(p - frame->plan->nodes), status, r->error.message);
-	if ((p->flags & (WEIRI_NODE_ENDS_USES | WEIRI_NODE_SPILLS)) != 0)
+	if ((p->flags & (WEIRI_NODE_ENDS_USES | WEIRI_NODE_SPILLS | WEIRI_NODE_TELLS)) != 0)
 		weiri_frame_node_ended(frame, p);
 }
 
@@ -178,7 +178,7 @@ static bool belongs_to_pool(const struct runner *r, const struct weiri_plan_node
 	if (p->flags & WEIRI_OP_USER)
 		return !r->on_worker || other_work;
 	/* A caller that does not wait is not held up either. */
-	if ((!other_work && (r->on_worker || step->run.done == NULL)) || step->workers == 0)
+	if ((!other_work && (r->on_worker || (!step->is_started && !step->is_open))) || step->workers == 0)
 		return false;
 	for (uint32_t i = 0; i < p->input_count; i++) {
 		const weir_tensor *input = frame->values[frame->plan->uses[p->inputs + i].slot];
@@ -231,7 +231,7 @@ static WEIRI_COLD bool run_traced_unit(struct runner *r, uint32_t unit, uint32_t
  * completion continues it, and then the step may have been freed. may_submit is false if the unit
  * was submitted for the sake of its first node.
  */
-static bool run_unit(struct runner *r, uint32_t unit, uint32_t at, bool may_submit)
+static WEIRI_ALWAYS_INLINE bool run_unit(struct runner *r, uint32_t unit, uint32_t at, bool may_submit)
 {
 	struct weiri_frame *frame = r->frame;
 	const struct weiri_plan_node *nodes = frame->plan->nodes;
@@ -258,21 +258,33 @@ static bool run_unit(struct runner *r, uint32_t unit, uint32_t at, bool may_subm
 	return true;
 }
 
-/* Puts the successors that became ready in front of the list. */
-static void release_successors(struct runner *r, uint32_t unit)
+/* One of the arrivals for which the unit waits. Puts a unit that became ready in front of the list. */
+static WEIRI_ALWAYS_INLINE void arrive(struct runner *r, uint32_t unit)
 {
 	struct weiri_frame *frame = r->frame;
-	const struct weiri_plan *plan = frame->plan;
+	uint32_t count = frame->plan->units[unit].count;
+
+	if (count != WEIRI_NO_COUNT && !weiri_countdown_finish(&frame->counts[count], 1))
+		return;
+	frame->units[unit].next = r->list;
+	r->list = unit;
+}
+
+static WEIRI_ALWAYS_INLINE void release_successors(struct runner *r, uint32_t unit)
+{
+	const struct weiri_plan *plan = r->frame->plan;
 	const uint32_t *successors = plan->successors + plan->units[unit].successors;
 
-	for (uint32_t i = 0; i < plan->units[unit].successor_count; i++) {
-		uint32_t count = plan->units[successors[i]].count;
+	for (uint32_t i = 0; i < plan->units[unit].successor_count; i++)
+		arrive(r, successors[i]);
+}
 
-		if (count != WEIRI_NO_COUNT && !weiri_countdown_finish(&frame->counts[count], 1))
-			continue;
-		frame->units[successors[i]].next = r->list;
-		r->list = successors[i];
-	}
+static void arrive_feed(struct runner *r, size_t feed)
+{
+	const struct weiri_plan *plan = r->frame->plan;
+
+	for (uint32_t i = plan->late_starts[feed]; i < plan->late_starts[feed + 1]; i++)
+		arrive(r, plan->late_units[i]);
 }
 
 /* splitmix64 (Steele, Lea and Flood, OOPSLA 2014). */
@@ -388,6 +400,17 @@ void weiri_step_resume(struct weiri_frame *frame, uint32_t unit, uint32_t index)
 	run_from(frame, unit, index + 1, true);
 }
 
+void weiri_step_arrive_feed(struct weiri_step *step, size_t feed)
+{
+	struct runner r;
+
+	begin_runner(&r, &step->frame, false);
+	r.draws = step->shuffle + ((uint64_t)feed << 32);
+	arrive_feed(&r, feed);
+	if (run_ready(&r))
+		end_and_tell(step);
+}
+
 bool weiri_step_begin(struct weiri_step *step)
 {
 	struct weiri_frame *frame = &step->frame;
@@ -402,6 +425,8 @@ bool weiri_step_begin(struct weiri_step *step)
 		frame->units[--r.roots].next = r.list;
 		r.list = r.roots;
 	}
+	for (size_t i = 0; frame->plan->late && !step->is_open && i < frame->plan->feed_count; i++)
+		arrive_feed(&r, i);
 	ended = frame->plan->unit_count == 0 || run_ready(&r);
 	if (ended)
 		end_step(step);

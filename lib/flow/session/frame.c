@@ -18,6 +18,8 @@ void weiri_frame_lay_out(struct weiri_frame *frame, struct weiri_step *step, con
 	frame->counts = weiri_layout_at(step, layout->counts);
 	frame->units = weiri_layout_at(step, layout->units);
 	frame->waits = weiri_layout_at(step, layout->waits);
+	frame->given = weiri_layout_at(step, layout->given);
+	frame->told = weiri_layout_at(step, layout->told);
 	for (uint32_t i = 0; i < plan->constant_count; i++)
 		frame->values[plan->feed_count + i] = plan->constants[i];
 }
@@ -30,6 +32,14 @@ static WEIRI_UNSEEN void assert_empty(const struct weiri_frame *frame)
 		WEIR_ASSERT3(F2, frame->holds[hold].tensor == NULL);
 }
 
+static void begin_late(struct weiri_frame *frame)
+{
+	for (uint32_t i = 0; i < frame->plan->feed_count; i++)
+		weiri_latch_init(&frame->given[i]);
+	for (uint32_t i = 0; i < frame->plan->node_count; i++)
+		weiri_latch_init(&frame->told[i]);
+}
+
 void weiri_frame_begin(struct weiri_frame *frame, const struct weiri_fed *fed)
 {
 	const struct weiri_plan *plan = frame->plan;
@@ -39,6 +49,10 @@ void weiri_frame_begin(struct weiri_frame *frame, const struct weiri_fed *fed)
 	weiri_countdown_init(&frame->remaining, plan->unit_count);
 	for (uint32_t i = 0; i < plan->count_count; i++)
 		weiri_countdown_init(&frame->counts[i], plan->counts[i]);
+	if (plan->late)
+		begin_late(frame);
+	if (fed == NULL)
+		return;
 	/*
 	 * In a plan without user code the caller's references suffice, since no node outlives the run.
 	 */
@@ -105,6 +119,15 @@ static void end_use(struct weiri_frame *frame, const struct weiri_use *use, weir
 	}
 }
 
+/* S4: a node that failed or was skipped has said so. */
+static WEIRI_COLD void tell_end(struct weiri_frame *frame, const struct weiri_plan_node *p)
+{
+	if (weiri_latch_is_set(&frame->step->incomplete))
+		return;
+	weiri_latch_set(&frame->told[p - frame->plan->nodes]);
+	weiri_signal_raise(&frame->step->signal);
+}
+
 void weiri_frame_node_ended(struct weiri_frame *frame, const struct weiri_plan_node *p)
 {
 	const struct weiri_plan *plan = frame->plan;
@@ -119,4 +142,6 @@ void weiri_frame_node_ended(struct weiri_frame *frame, const struct weiri_plan_n
 				release_value(frame, p->outputs + i);
 		}
 	}
+	if (WEIRI_UNLIKELY((p->flags & WEIRI_NODE_TELLS) != 0))
+		tell_end(frame, p);
 }

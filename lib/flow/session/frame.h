@@ -86,11 +86,14 @@ struct weiri_frame {
 	struct weiri_frame_unit *units;
 	struct weiri_wait *waits;
 	struct weiri_frame_trace *trace; /* NULL: it is not recorded */
+	/* late feeds: by feed, and by node */
+	struct weiri_latch *given; /* claimed by the thread that feeds it; set once the value is there */
+	struct weiri_latch *told;  /* set when the node has ended, and none of the step has failed */
 };
 
 /* Lays the frame of a new step out in the step's memory, which is zeroed up to the counts. */
 void weiri_frame_lay_out(struct weiri_frame *frame, struct weiri_step *step, const struct weiri_plan *plan);
-/* Prepares an empty frame for a run. The feeds fit their outputs. */
+/* Prepares an empty frame for a run. The feeds fit their outputs; `fed` is NULL if they come late. */
 void weiri_frame_begin(struct weiri_frame *frame, const struct weiri_fed *fed);
 /* Makes F2 true. No thread runs nodes of the frame any more. */
 void weiri_frame_clear(struct weiri_frame *frame);
@@ -98,7 +101,7 @@ void weiri_frame_clear(struct weiri_frame *frame);
 void weiri_frame_take_results(struct weiri_frame *frame, weir_tensor *results[]);
 /*
  * Ends the uses of the inputs of a node that has run, whether or not it succeeded, and releases the
- * outputs that no node uses.
+ * outputs that no node uses. Tells threads that fetch.
  */
 void weiri_frame_node_ended(struct weiri_frame *frame, const struct weiri_plan_node *p);
 

@@ -221,6 +221,8 @@ static void lay_out_step(struct weiri_plan *plan)
 	plan->step.inputs = weiri_layout_add(&layout, plan->use_count, sizeof(weir_tensor *));
 	plan->step.results = weiri_layout_add(&layout, plan->fetch_count, sizeof(weir_tensor *));
 	plan->step.counts = weiri_layout_add(&layout, plan->count_count, sizeof(struct weiri_countdown));
+	plan->step.given = weiri_layout_add(&layout, plan->late ? plan->feed_count : 0, sizeof(struct weiri_latch));
+	plan->step.told = weiri_layout_add(&layout, plan->late ? plan->node_count : 0, sizeof(struct weiri_latch));
 	plan->step.units = weiri_layout_add(&layout, plan->unit_count, sizeof(struct weiri_frame_unit));
 	plan->step.waits = weiri_layout_add(&layout, plan->wait_count, sizeof(struct weiri_wait));
 	plan->step.size = layout.size;
@@ -243,6 +245,8 @@ static struct weiri_plan *allocate_plan(const struct weiri_compiler *c, const st
 	size_t at_slots = weiri_layout_add(&layout, slots, sizeof(struct weiri_plan_slot));
 	size_t at_counts = weiri_layout_add(&layout, o->unit_count + slots, sizeof(uint32_t));
 	size_t at_fetched = weiri_layout_add(&layout, s->fetch_count, sizeof(struct weiri_fetch));
+	size_t at_late_starts = weiri_layout_add(&layout, c->late ? s->feed_count + 1 : 0, sizeof(uint32_t));
+	size_t at_late_units = weiri_layout_add(&layout, c->late ? counts->inputs : 0, sizeof(uint32_t));
 	size_t at_constants = weiri_layout_add(&layout, o->constant_count, sizeof(weir_tensor *));
 	char *block = weiri_allocate_zeroed(c->allocator, layout.size, WEIRI_LAYOUT_ALIGNMENT);
 	struct weiri_plan *plan;
@@ -261,6 +265,8 @@ static struct weiri_plan *allocate_plan(const struct weiri_compiler *c, const st
 	plan->slots = weiri_layout_at(block, at_slots);
 	plan->counts = weiri_layout_at(block, at_counts);
 	plan->fetched = weiri_layout_at(block, at_fetched);
+	plan->late_starts = weiri_layout_at(block, at_late_starts);
+	plan->late_units = weiri_layout_at(block, at_late_units);
 	plan->constants = weiri_layout_at(block, at_constants);
 	weiri_spare_init(&plan->spare);
 	weiri_published_init(&plan->traced);
@@ -333,7 +339,7 @@ static void fill_slots(struct weiri_plan *plan)
 		bool fed = slot < plan->feed_count;
 
 		plan->slots[slot].owner =
-			slot >= outside || (fed && plan->has_user_code) ? WEIRI_OWNER_FRAME : WEIRI_OWNER_OUTSIDE;
+			slot >= outside || (fed && (plan->has_user_code || plan->late)) ? WEIRI_OWNER_FRAME : WEIRI_OWNER_OUTSIDE;
 		plan->slots[slot].unused = true;
 	}
 }
@@ -407,6 +413,44 @@ static void resolve_uses(struct weiri_compiler *c)
 		plan->fetched[i].slot = use_slot(c, plan->fetches[i]);
 }
 
+/* Returns the plan node at whose end the fetch is there. */
+static uint32_t node_of_fetch(const struct weiri_compiler *c, size_t i)
+{
+	uint32_t number;
+
+	if (c->plan->fetched[i].slot < c->plan->feed_count + c->plan->constant_count)
+		return WEIRI_NO_NODE;
+	(void)weiri_node_map_find(&c->nodes, c->plan->fetches[i].node, &number);
+	return c->order.numbers[number];
+}
+
+/* Finds which units wait for each feed, and the nodes whose ends are told. */
+static void resolve_late(struct weiri_compiler *c)
+{
+	struct weiri_plan *plan = c->plan;
+
+	/* late_starts[feed] counts; then it is where the list of the feed ends; then where it begins. */
+	for (uint32_t i = 0; i < plan->use_count; i++) {
+		if (plan->uses[i].slot < plan->feed_count)
+			plan->late_starts[plan->uses[i].slot]++;
+	}
+	for (size_t feed = 1; feed <= plan->feed_count; feed++)
+		plan->late_starts[feed] += plan->late_starts[feed - 1];
+	for (uint32_t n = plan->node_count; n-- > 0;) {
+		for (uint32_t i = 0; i < plan->nodes[n].input_count; i++) {
+			uint32_t slot = plan->uses[plan->nodes[n].inputs + i].slot;
+
+			if (slot < plan->feed_count)
+				plan->late_units[--plan->late_starts[slot]] = c->order.unit_of[n];
+		}
+	}
+	for (size_t i = 0; i < plan->fetch_count; i++) {
+		plan->fetched[i].node = node_of_fetch(c, i);
+		if (plan->fetched[i].node != WEIRI_NO_NODE)
+			plan->nodes[plan->fetched[i].node].flags |= WEIRI_NODE_TELLS;
+	}
+}
+
 /* The nodes are collected and ordered. */
 static enum weir_status make_plan(struct weiri_compiler *c)
 {
@@ -429,12 +473,15 @@ static enum weir_status make_plan(struct weiri_compiler *c)
 	plan->constant_count = c->order.constant_count;
 	plan->slot_count = (uint32_t)slots;
 	plan->has_user_code = counts.has_user_code;
+	plan->late = c->late;
 	copy_key(plan, c->signature);
 	fill_slots(plan);
 	fill_nodes(c);
 	fill_constants(c);
 	resolve_uses(c);
 	weiri_order_connect(c);
+	if (plan->late)
+		resolve_late(c);
 	status = weiri_find_last_uses(c);
 	lay_out_step(plan);
 	return status;
@@ -454,8 +501,8 @@ static enum weir_status compile(struct weiri_compiler *c)
 }
 
 enum weir_status weiri_plan_compile(weir_graph *graph, const weir_allocator *allocator,
-                                    const struct weiri_signature *signature, bool separate, struct weiri_plan **out,
-                                    weir_error *error)
+                                    const struct weiri_signature *signature, bool separate, bool late,
+                                    struct weiri_plan **out, weir_error *error)
 {
 	struct weiri_compiler c;
 	enum weir_status status;
@@ -465,6 +512,7 @@ enum weir_status weiri_plan_compile(weir_graph *graph, const weir_allocator *all
 	c.allocator = allocator;
 	c.signature = signature;
 	c.separate = separate;
+	c.late = late;
 	c.error = error;
 	weiri_node_map_init(&c.nodes, allocator);
 	status = compile(&c);

@@ -76,7 +76,8 @@ struct weiri_use {
 /* In addition to the traits of the op. */
 enum {
 	WEIRI_NODE_ENDS_USES = 1 << 16, /* some input is not WEIRI_ENDS_NOTHING */
-	WEIRI_NODE_SPILLS = 1 << 17     /* some output is unused */
+	WEIRI_NODE_SPILLS = 1 << 17,    /* some output is unused */
+	WEIRI_NODE_TELLS = 1 << 18      /* late feeds: its end is told, because an output can be fetched */
 };
 
 struct weiri_plan_node {
@@ -106,9 +107,13 @@ struct weiri_unit {
 	uint32_t count; /* the number of the count of its predecessors; WEIRI_NO_COUNT: at most one */
 };
 
+/* In place of a node: the value is that of a feed or a constant. */
+enum { WEIRI_NO_NODE = INT32_MAX };
+
 struct weiri_fetch {
 	uint32_t slot;
-	bool last; /* no later fetch is of the same slot */
+	uint32_t node; /* at whose end it is there */
+	bool last;     /* no later fetch is of the same slot */
 };
 
 /* The offsets of the parts of a step's one allocation. */
@@ -121,6 +126,8 @@ struct weiri_step_layout {
 	size_t units;
 	size_t waits;
 	size_t results;
+	size_t given;
+	size_t told;
 };
 
 struct weiri_plan {
@@ -148,6 +155,10 @@ struct weiri_plan {
 	uint32_t node_count, unit_count, root_count, use_count, slot_count, count_count, constant_count, hold_count,
 		wait_count;
 	bool has_user_code; /* true: a step of the plan may outlive its run */
+	bool late;          /* feeds may come while a step runs */
+	/* late: the units that use feed i: [late_starts[i] .. late_starts[i + 1] - 1], one entry for each use */
+	uint32_t *late_starts;
+	uint32_t *late_units;
 	struct weiri_step_layout step;
 };
 
@@ -163,12 +174,13 @@ bool weiri_plan_matches(const struct weiri_plan *plan, const struct weiri_signat
 /*
  * Checks the signature, finds the ancestors and numbers them. Seals their lists of control edges.
  * With `separate`, each node is a unit of its own. Takes time linear in the nodes and edges that it
- * finds. Fails with WEIR_INVALID_ARGUMENT as weir_session_run() does, with WEIR_FAILED_PRECONDITION
+ * finds. With `late`, feeds may come while a step runs, and fetches be taken. Fails with
+ * WEIR_INVALID_ARGUMENT as weir_session_run() does, with WEIR_FAILED_PRECONDITION
  * (a critical section was not finished), or with WEIR_RESOURCE_EXHAUSTED.
  */
 enum weir_status weiri_plan_compile(weir_graph *graph, const weir_allocator *allocator,
-                                    const struct weiri_signature *signature, bool separate, struct weiri_plan **out,
-                                    weir_error *error);
+                                    const struct weiri_signature *signature, bool separate, bool late,
+                                    struct weiri_plan **out, weir_error *error);
 /* Accepts NULL. No step uses the plan. */
 void weiri_plan_free(struct weiri_plan *plan, const weir_allocator *allocator);
 

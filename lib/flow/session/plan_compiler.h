@@ -31,6 +31,8 @@ struct weiri_order {
 	uint32_t *starts;      /* by collected number: where its successors begin; one more ends the last */
 	uint32_t *successors;  /* collected numbers; no successor occurs twice */
 	uint32_t *scratch;     /* by collected number */
+	uint32_t *late_feeds;  /* by collected number: how many inputs are fed late */
+	uint32_t *is_fetched;  /* by collected number: 1 for a node whose value can be fetched before the end */
 	void *block;
 	size_t bytes;
 	uint32_t node_count, constant_count, unit_count, root_count, edge_count;
@@ -41,6 +43,7 @@ struct weiri_compiler {
 	const weir_allocator *allocator;
 	const struct weiri_signature *signature;
 	bool separate;
+	bool late;
 	struct weiri_feed_index feeds;
 	struct weiri_node_map nodes;
 	struct weiri_order order;

@@ -7,6 +7,10 @@
  * come only from control edges that two threads added at the same time, which weir/flow/graph.h does
  * not allow. It is found here, because a run of it would never end. Then the chains are numbered,
  * first those that begin with a node without predecessors. Every pass is linear in nodes and edges.
+ *
+ * With late feeds, each input that is fed is one more arrival, and a value may be fetched while the
+ * rest of the run waits for feeds. So a unit begins with a node that is fed, and ends with one that
+ * is fetched.
  */
 #include "session/plan_compiler.h"
 
@@ -34,9 +38,9 @@ static enum weir_status allocate(struct weiri_compiler *c)
 {
 	struct weiri_order *o = &c->order;
 	size_t nodes = c->nodes.count, edges = most_edges(c);
-	uint32_t **const parts[] = {&o->numbers,  &o->collected, &o->unit_firsts, &o->unit_of,
-	                            &o->arrivals, &o->starts,    &o->scratch,     &o->successors};
-	const size_t counts[] = {nodes, nodes, nodes, nodes, nodes, nodes + 1, nodes, edges};
+	uint32_t **const parts[] = {&o->numbers, &o->collected, &o->unit_firsts, &o->unit_of,    &o->arrivals,
+	                            &o->starts,  &o->scratch,   &o->late_feeds,  &o->is_fetched, &o->successors};
+	const size_t counts[] = {nodes, nodes, nodes, nodes, nodes, nodes + 1, nodes, nodes, nodes, edges};
 	enum { PARTS = sizeof(counts) / sizeof(counts[0]) };
 	struct weiri_layout layout = {0};
 	size_t at[PARTS];
@@ -115,6 +119,25 @@ static void find_edges(struct weiri_compiler *c)
 	for_each_edge(c, store_edge);
 }
 
+/* Fills late_feeds[] and is_fetched[]. */
+static void find_late_ends(struct weiri_compiler *c)
+{
+	struct weiri_order *o = &c->order;
+	uint32_t number;
+
+	for (uint32_t i = 0; i < c->nodes.count; i++) {
+		const weir_node *node = c->nodes.nodes[i];
+
+		for (uint32_t input = 0; input < node->input_count; input++)
+			o->late_feeds[i] += weiri_compiler_is_fed(c, node->inputs[input], &number) ? 1 : 0;
+	}
+	for (size_t i = 0; i < c->signature->fetch_count; i++) {
+		if (!weiri_compiler_is_fed(c, c->signature->fetches[i], &number) &&
+		    weiri_node_map_find(&c->nodes, c->signature->fetches[i].node, &number))
+			o->is_fetched[number] = 1;
+	}
+}
+
 /* -- order ------------------------------------------------------------------------------------- */
 
 /* Stores the collected numbers of the nodes that run in `sorted`, each after its predecessors. */
@@ -149,10 +172,10 @@ static bool continues(const struct weiri_compiler *c, uint32_t node, uint32_t *n
 {
 	const struct weiri_order *o = &c->order;
 
-	if (c->separate || o->starts[node + 1] - o->starts[node] != 1)
+	if (c->separate || o->is_fetched[node] != 0 || o->starts[node + 1] - o->starts[node] != 1)
 		return false;
 	*next = o->successors[o->starts[node]];
-	return o->arrivals[*next] == 1;
+	return o->arrivals[*next] + o->late_feeds[*next] == 1;
 }
 
 /* Numbers the nodes of the unit that begins with `node`, from `number` on. Returns the next number. */
@@ -189,12 +212,12 @@ static void number_nodes(struct weiri_compiler *c, const uint32_t sorted[])
 
 	mark_continuations(c, sorted);
 	for (uint32_t i = 0; i < o->node_count; i++) {
-		if (o->arrivals[sorted[i]] == 0)
+		if (o->arrivals[sorted[i]] + o->late_feeds[sorted[i]] == 0)
 			number = number_unit(c, sorted[i], number);
 	}
 	o->root_count = o->unit_count;
 	for (uint32_t i = 0; i < o->node_count; i++) {
-		if (o->arrivals[sorted[i]] != 0 && o->scratch[sorted[i]] == 0)
+		if (o->arrivals[sorted[i]] + o->late_feeds[sorted[i]] != 0 && o->scratch[sorted[i]] == 0)
 			number = number_unit(c, sorted[i], number);
 	}
 	for (uint32_t i = 0; i < c->nodes.count; i++) {
@@ -211,6 +234,8 @@ enum weir_status weiri_order_nodes(struct weiri_compiler *c)
 	if (status != WEIR_OK)
 		return status;
 	find_edges(c);
+	if (c->late)
+		find_late_ends(c);
 	/* The list of sorted nodes lies where unit_of is filled at the end. */
 	status = sort(c, o->unit_of);
 	if (status != WEIR_OK)
@@ -233,15 +258,16 @@ void weiri_order_connect(struct weiri_compiler *c)
 
 	for (uint32_t i = 0; i < o->unit_count; i++) {
 		struct weiri_unit *unit = &plan->units[i];
-		uint32_t last;
+		uint32_t last, arrivals;
 
 		unit->first = o->unit_firsts[i];
 		unit->end = i + 1 < o->unit_count ? o->unit_firsts[i + 1] : o->node_count;
 		unit->successors = stored;
 		unit->count = WEIRI_NO_COUNT;
-		if (o->arrivals[o->collected[unit->first]] > 1) {
+		arrivals = o->arrivals[o->collected[unit->first]] + o->late_feeds[o->collected[unit->first]];
+		if (arrivals > 1) {
 			unit->count = plan->count_count++;
-			plan->counts[unit->count] = o->arrivals[o->collected[unit->first]];
+			plan->counts[unit->count] = arrivals;
 		}
 		/* Only the last node of a unit has successors elsewhere, and these are first in their units. */
 		last = o->collected[unit->end - 1];

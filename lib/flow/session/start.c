@@ -77,6 +77,7 @@ static enum weir_status start(const struct weiri_step_request *request, weir_run
 
 	if (status != WEIR_OK)
 		return status;
+	step->is_started = true;
 	step->run.done = done;
 	step->run.context = context;
 	/* First the handle: the completion may run inside this call, and may be given it by the caller. */
@@ -130,15 +131,4 @@ void weir_run_cancel(weir_run *run, const weir_error *cause)
 	else
 		(void)weiri_fail(&kept, WEIR_CANCELLED, "the run was cancelled");
 	weiri_step_stop(WEIRI_CONTAINER_OF(run, struct weiri_step, run), &kept);
-}
-
-void weir_run_release(weir_run *run)
-{
-	struct weiri_step *step;
-
-	if (run == NULL)
-		return;
-	step = WEIRI_CONTAINER_OF(run, struct weiri_step, run);
-	(void)weiri_countdown_arrive(&step->session->handles);
-	weiri_step_release(step, 1);
 }

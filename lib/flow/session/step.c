@@ -50,8 +50,10 @@ void weiri_step_release(struct weiri_step *step, uint32_t count)
 
 /* --- Creation --- */
 
-static enum weir_status check_feed(weir_output output, const weir_tensor *value, weir_error *error)
+enum weir_status weiri_step_check_feed(const struct weiri_plan *plan, size_t i, const weir_tensor *value,
+                                       weir_error *error)
 {
+	weir_output output = plan->feeds[i];
 	const struct weiri_spec *expected = weiri_output_spec(output);
 	struct weiri_spec got;
 	char text_expected[WEIRI_SPEC_TEXT_SIZE];
@@ -100,8 +102,7 @@ static struct weiri_step *make_step(weir_session *session, struct weiri_plan *pl
 	weiri_latch_init(&step->failed);
 	weiri_latch_init(&step->stopped);
 	weiri_latch_init(&step->blamed);
-	weiri_handoff_init(&step->handoff);
-	step->run.done = NULL;
+	step->is_started = false;
 	step->token = NULL;
 	step->user_token = NULL;
 	step->session_hook = NULL;
@@ -187,13 +188,18 @@ static void choose_threads(struct weiri_step *step, const struct weiri_step_requ
 {
 	weir_session *session = step->session;
 
-	step->on_caller = (request->flags & WEIR_RUN_ON_CALLER) != 0;
+	step->on_caller = request->flags == WEIR_RUN_ON_CALLER;
+	if (step->on_caller)
+		weiri_handoff_init(&step->handoff);
 	step->pool = request->pool != NULL ? request->pool : session->pool;
 	step->workers = step->on_caller               ? 0
 	                : step->pool == session->pool ? session->workers
 	                                              : weir_pool_thread_count(step->pool);
-	step->caller_helps = request->awaited && ((step->workers == 0 && !step->on_caller) || weiri_inside_kernel());
-	step->may_be_left = step->plan->has_user_code && step->workers != 0;
+	/* Any call that waits for an open run may have to help. */
+	step->caller_helps =
+		request->open || (request->awaited && ((step->workers == 0 && !step->on_caller) || weiri_inside_kernel()));
+	step->may_be_left = request->open || (step->plan->has_user_code && step->workers != 0);
+	step->is_open = request->open;
 }
 
 enum weir_status weiri_step_create(const struct weiri_step_request *request, struct weiri_step **out, weir_error *error)
@@ -203,14 +209,14 @@ enum weir_status weiri_step_create(const struct weiri_step_request *request, str
 	enum weir_status status = WEIR_OK;
 	struct weiri_step *step;
 
-	for (size_t i = 0; status == WEIR_OK && i < plan->feed_count; i++)
-		status = check_feed(plan->feeds[i], weiri_fed_value(&request->fed, i), error);
+	for (size_t i = 0; status == WEIR_OK && !request->open && i < plan->feed_count; i++)
+		status = weiri_step_check_feed(plan, i, weiri_fed_value(&request->fed, i), error);
 	step = status == WEIR_OK ? make_step(session, plan) : NULL;
 	if (step == NULL) {
 		leave(session, plan);
 		return status != WEIR_OK ? status : weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "no memory for a step");
 	}
-	weiri_frame_begin(&step->frame, &request->fed);
+	weiri_frame_begin(&step->frame, request->open ? NULL : &request->fed);
 	if (WEIRI_UNLIKELY(request->trace != NULL || session->trace != NULL))
 		weiri_trace_frame(request->trace != NULL ? request->trace : session->trace, &step->frame, plan,
 		                  WEIRI_TRACE_STEP, 0, 0);
@@ -293,6 +299,8 @@ void weiri_step_node_failed(struct weiri_step *step, uint32_t index, enum weir_s
 	weiri_latch_set(&step->failed);
 	if (step->token != NULL)
 		(void)weir_cancel_fire(step->token, &step->failure);
+	if (step->is_open)
+		weiri_signal_raise(&step->signal);
 }
 
 void weiri_step_look(struct weiri_step *step)
@@ -313,7 +321,7 @@ static void tell_culprit(struct weiri_step *step, char *text, size_t size)
 	const weir_node *node;
 
 	if (!weiri_latch_is_set(&step->blamed)) {
-		if (!weiri_latch_is_set(&step->ended))
+		if (step->plan->has_user_code && !weiri_latch_is_set(&step->ended))
 			(void)snprintf(text, size, "; kernels that still run are left to end by themselves");
 		return;
 	}

@@ -47,7 +47,7 @@
 
 /* The part of a step that its caller has a handle on, if no call waits for the step. */
 struct weir_run {
-	weir_run_done_fn *done; /* NULL: a call waits */
+	weir_run_done_fn *done;
 	void *context;
 	weir_tensor **results; /* room for them, part of the step's memory */
 	struct weiri_delivery delivery;
@@ -63,11 +63,11 @@ struct weiri_step {
 	struct weiri_latch halted;     /* nodes that have not begun must not run */
 	struct weiri_latch incomplete; /* a node failed or was skipped */
 	struct weiri_latch ended;
-	bool on_caller;    /* the caller runs everything: tasks go to `handoff` */
-	bool caller_helps; /* the caller runs tasks of the pool while it waits */
-	bool may_be_left;  /* the caller need not wait for user code after a stop */
-	struct weiri_handoff handoff;
-	struct weir_run run;
+	bool is_started;    /* no call waits: run.done is called */
+	bool is_open;       /* feeds and fetches come while it runs */
+	bool on_caller;     /* the caller runs everything: tasks go to `handoff` */
+	bool caller_helps;  /* the caller runs tasks of the pool while it waits */
+	bool may_be_left;   /* the caller need not wait for user code after a stop */
 	weir_cancel *token; /* NULL in a plan that neither waits nor has user code */
 	weir_cancel *user_token;
 	weir_cancel_hook *session_hook;
@@ -77,6 +77,8 @@ struct weiri_step {
 	uint64_t shuffle;    /* seeds the order of ready units; 0: they are not shuffled */
 	struct weiri_frame frame;
 
+	struct weiri_handoff handoff; /* of a step on its caller */
+	struct weir_run run;          /* of a step that is started or open */
 	struct weiri_latch failed;
 	struct weiri_latch stopped;
 	struct weiri_latch blamed;
@@ -97,6 +99,7 @@ struct weiri_step_request {
 	uint32_t flags;    /* enum weir_run_flags */
 	weir_trace *trace; /* NULL: the session's, if it has one */
 	bool awaited;      /* a call waits for the step on this thread */
+	bool open;         /* the feeds come late */
 };
 
 /* --- step.c --- */
@@ -119,6 +122,9 @@ void weiri_step_release(struct weiri_step *step, uint32_t count);
 /* Removes the hooks from the session's and the caller's tokens. */
 void weiri_step_disconnect(struct weiri_step *step);
 
+/* Returns WEIR_OK if the value fits feed i of the plan. */
+enum weir_status weiri_step_check_feed(const struct weiri_plan *plan, size_t i, const weir_tensor *value,
+                                       weir_error *error);
 /* Records that node `index` failed with `status`. */
 void weiri_step_node_failed(struct weiri_step *step, uint32_t index, enum weir_status status, const char *message);
 /* Stops the step. Only the first cause counts. */
@@ -141,6 +147,11 @@ enum weir_status weiri_step_outcome_so_far(struct weiri_step *step, weir_error *
 bool weiri_step_begin(struct weiri_step *step);
 /* Submits a task of this step to the pool. After this call the step may have been freed. */
 void weiri_step_submit(struct weiri_step *step, weir_task *task);
+/*
+ * Tells the units that wait for a late feed that it has come, or that it never comes, and the step is
+ * stopped. Runs what becomes ready, as far as it belongs on this thread.
+ */
+void weiri_step_arrive_feed(struct weiri_step *step, size_t feed);
 /* Continues after node `index` of the unit, which waited and has ended. Called in a task. */
 void weiri_step_resume(struct weiri_frame *frame, uint32_t unit, uint32_t index);
 

@@ -27,6 +27,7 @@
 
 #include "base/assert.h"
 #include "base/compiler.h"
+#include "ring/ring.h"
 
 static weir_ring *ring_at(struct weiri_inbox *inbox, unsigned index)
 {
@@ -152,4 +153,18 @@ weir_task *weiri_inbox_take(struct weiri_inbox *inbox, unsigned turn, bool *move
 	 * before the fence of the caller.
 	 */
 	return WEIRI_LIKELY(weiri_load_relaxed(&inbox->chain) == NULL) ? NULL : take_chain(inbox, moved);
+}
+
+bool weiri_inbox_has_task(struct weiri_inbox *inbox)
+{
+	unsigned rings = count_rings(inbox);
+
+	for (unsigned i = 0; i < rings; i++) {
+		const weir_ring *ring = ring_at(inbox, i);
+
+		if (weiri_ring_ops_of(ring)->has_value(ring))
+			return true;
+	}
+	/* [relaxed] a look; a take acquires. */
+	return weiri_load_relaxed(&inbox->chain) != NULL;
 }

@@ -54,5 +54,11 @@ void weiri_inbox_put(struct weiri_inbox *inbox, weir_task *task);
  * Otherwise *moved does not change.
  */
 weir_task *weiri_inbox_take(struct weiri_inbox *inbox, unsigned turn, bool *moved);
+/*
+ * Returns true if a take would have found a task at some moment of the call; false if at some moment
+ * each ring was empty, and at some moment the chain. A task that another thread moves from the chain
+ * into a ring may be missed; that thread has not finished its take.
+ */
+bool weiri_inbox_has_task(struct weiri_inbox *inbox);
 
 #endif

@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/uncancelled.h"
+#include "run/pool_ready.h"
 #include "run/worker.h"
 
 #if defined(WEIRI_UNDER_MODEL) /* stress/model: less to restore before each execution */
@@ -174,6 +175,7 @@ static void stop_and_release(weir_pool *pool, size_t count)
 		WEIR_ASSERT1(worker I1, weiri_deque_size_approx(&pool->workers[i].deque) == 0);
 	release_workers(pool, pool->thread_count);
 	weiri_inbox_fini(&pool->inbox);
+	weiri_pool_put_out(pool);
 	weiri_release(&allocator, pool, sizeof(*pool), _Alignof(weir_pool));
 }
 
@@ -221,6 +223,7 @@ enum weir_status weir_pool_submit(weir_pool *pool, weir_task *task)
 	if (place == NULL || place->worker == NULL || !weiri_deque_push(&place->worker->deque, task))
 		weiri_inbox_put(&pool->inbox, task);
 	weiri_pool_announce(pool);
+	weiri_pool_settle(pool);
 	return WEIR_OK;
 }
 
@@ -229,7 +232,11 @@ static size_t help(weir_pool *pool, struct weiri_worker *worker, size_t budget)
 	size_t done = 0;
 	weir_task *task;
 
-	while (done < budget && (task = weiri_pool_next_task(pool, worker)) != NULL) {
+	while (done < budget) {
+		task = weiri_pool_next_task(pool, worker);
+		weiri_pool_settle(pool);
+		if (task == NULL)
+			break;
 		task->run(task);
 		done++;
 	}

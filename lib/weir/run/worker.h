@@ -15,6 +15,8 @@
 #include "run/inbox.h"
 #include "sync/eventcount.h"
 
+struct weiri_pool_ready;
+
 struct weiri_worker {
 	struct weiri_deque deque;
 	weir_pool *pool; /* constant */
@@ -35,6 +37,7 @@ struct weir_pool {
 	_Atomic(uint32_t) searching;    /* workers that look for a task and will look once more before they sleep */
 	_Atomic(uint64_t) search_began; /* when the latest of these searches began; weir_now_ns() */
 	_Atomic(uint32_t) stopping;     /* 1: a worker that finds nothing ends */
+	_Atomic(struct weiri_pool_ready *) ready; /* the newest descriptor; NULL: never requested (pool_ready.c) */
 };
 
 /*
