@@ -133,14 +133,27 @@ struct read_contender {
 	void (*write)(void *self, uint64_t value);
 };
 
-/* Returns 1 when the words of a value differ. */
+/*
+ * Returns 1 when the words of a value differ. In vectors, as rustc compiles the same loop in
+ * bench/rivals/rust: at -O2, gcc 12 takes a word at a time, and that would be most of a read of
+ * 4 KiB.
+ */
+typedef uint64_t bench_two_words __attribute__((vector_size(16), aligned(8), may_alias));
+
 static inline int bench_torn(const uint64_t *words, size_t bytes)
 {
-	uint64_t differ = 0;
+	const bench_two_words *pairs = (const bench_two_words *)words, first = {words[0], words[0]};
+	bench_two_words differ = {0, 0}, differ_too = {0, 0};
+	size_t count = bytes / sizeof(*words), i = 0; /* of words */
 
-	for (size_t i = 1; i < bytes / sizeof(*words); i++)
-		differ |= words[i] ^ words[0];
-	return differ != 0;
+	for (; count - i >= 4; i += 4) {
+		differ |= pairs[i / 2] ^ first;
+		differ_too |= pairs[i / 2 + 1] ^ first;
+	}
+	differ |= differ_too;
+	for (size_t rest = count % 4; rest != 0; rest--)
+		differ[0] |= words[count - rest] ^ words[0];
+	return (differ[0] | differ[1]) != 0;
 }
 
 /* A shared value of eight equal words, 0 at first. Each update adds 1 to all of them. */
@@ -288,6 +301,27 @@ struct loop_contender {
  */
 extern const struct loop_contender *const bench_watches[];
 
+/*
+ * Carries messages of one size between processes. The object is created before the processes are
+ * forked; all of them use it, and may be killed.
+ */
+struct carrier_contender {
+	struct bench_about about;
+	int no_kills; /* it takes no part where senders are killed */
+	void *(*create)(size_t capacity, size_t bytes);
+	void (*join)(void *self); /* called once by each child; NULL: nothing to do */
+	void (*destroy)(void *self);
+	/* Both wait. */
+	void (*send)(void *self, const void *message);
+	void (*receive)(void *self, void *message);
+	/*
+	 * For a contender that does not run in C: messages per second, and the kills that it survived (at
+	 * most `most`). All functions above may then be NULL.
+	 */
+	double (*rate_apart)(size_t capacity, size_t bytes, unsigned duration_ms);
+	double (*kills_apart)(size_t capacity, size_t bytes, unsigned most);
+};
+
 /* A thread that sleeps and is woken. Each wake ends one wait, now or later. */
 struct wake_contender {
 	struct bench_about about;
@@ -317,6 +351,7 @@ extern const struct scatter_contender *const bench_scatters[];
 extern const struct memory_contender *const bench_memories[];
 extern const struct wake_contender *const bench_wakes[];
 extern const struct loop_contender *const bench_loops[];
+extern const struct carrier_contender *const bench_carriers[];
 extern const char *const bench_absent[]; /* rivals that are not installed, with their packages */
 
 #ifdef __cplusplus

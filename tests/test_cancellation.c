@@ -433,8 +433,8 @@ static void expect_records_clean(void)
 		cr_expect_eq(weiri_load_relaxed(&record->picking), 0, "a chosen slot is left");
 		cr_expect_eq(weiri_load_relaxed(&record->waits), 0, "a wait for memory is left");
 		cr_expect_eq(weiri_load_relaxed(&record->collecting) % 2, 0, "a collection is left");
-		cr_expect_null(weiri_load_relaxed(&record->rest), "a collection left objects");
-		cr_expect_null(weiri_load_relaxed(&record->kept), "a collection left objects");
+		cr_expect_null(weiri_load_relaxed(&record->own->rest), "a collection left objects");
+		cr_expect_null(weiri_load_relaxed(&record->own->kept), "a collection left objects");
 		cr_expect_eq(weiri_load_relaxed(&record->in_hand), 0, "a collection left objects");
 	}
 }

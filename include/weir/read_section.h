@@ -33,7 +33,7 @@
  *
  * | call                    | at most                                            |
  * |-------------------------|----------------------------------------------------|
- * | weir_read_section_begin | 7                                                  |
+ * | weir_read_section_begin | 10                                                 |
  * | weir_read_section_peek  | 13 + 4r; 4 with no collection or write under way   |
  * | weir_read_section_find  | 9 + 4r                                             |
  * | weir_read_section_end   | 8, waking a writer included                        |

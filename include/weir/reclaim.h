@@ -32,7 +32,7 @@ struct weir_reclaim_stats {
 	uint64_t live_versions;      /* versions that exist: newest, held or retired */
 	uint64_t retired_bytes;      /* retired and not freed yet */
 	uint64_t peak_retired_bytes; /* the maximum of retired_bytes so far */
-	uint64_t collections;        /* scans of all readers, each with one heavy fence */
+	uint64_t collections;        /* scans of all readers */
 	uint64_t freed_objects;
 	/* reads that took a reference: no free hazard slot, or a concurrent write */
 	uint64_t slot_misses;
@@ -41,6 +41,11 @@ struct weir_reclaim_stats {
 	uint64_t copies;
 	uint64_t copies_wasted; /* copies that were discarded because another writer published first */
 	uint64_t kept_bytes;    /* freed blocks that threads keep for their next writes */
+	/*
+	 * calls of membarrier(2): by a collection, if a thread has stopped reading; by a thread that
+	 * waits for another
+	 */
+	uint64_t membarriers;
 };
 #define WEIR_RECLAIM_STATS_INIT WEIR_STRUCT_SIZE(struct weir_reclaim_stats)
 

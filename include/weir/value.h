@@ -135,7 +135,7 @@ WEIR_API enum weir_status weir_var_create_value(weir_value initial,
  * WEIR_VAR_INLINE, or `size` is not the size of its values; WEIR_FAILED_PRECONDITION if it is not
  * initialized; WEIR_RESOURCE_EXHAUSTED if there is no memory for this thread's record.
  *
- * Wait-free: 15 + 4r accesses and the copy, with r as in weir/var.h.
+ * Wait-free: 18 + 4r accesses and the copy, with r as in weir/var.h.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_var_read_into(weir_var *var, void *to, size_t size, uint64_t *number,

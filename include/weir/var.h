@@ -59,9 +59,9 @@
  *
  * | call                   | at most                                                              |
  * |------------------------|----------------------------------------------------------------------|
- * | weir_var_read       | 59 + 4r; 9 with a free hazard slot and no collection or write under way |
- * | weir_var_version       | 15 + 4r                                                              |
- * | weir_var_try_read_newer | 15 + 4r if there is nothing newer, else 74 + 8r                     |
+ * | weir_var_read       | 72 + 4r; 10 with a free hazard slot and no collection or write under way |
+ * | weir_var_version       | 18 + 4r                                                              |
+ * | weir_var_try_read_newer | 18 + 4r if there is nothing newer, else 90 + 8r                     |
  * | weir_read_release      | 6, except as in (1)                                                  |
  *
  * Here r is the number of times that the call finds the era (docs/memory.md) moved, and must look

@@ -307,10 +307,10 @@ static void bounds_of(const struct scope *scope, int has_fences, uint32_t bounds
 	uint32_t rounds = scope->size == LARGE_VALUES ? 2 : 0, wake = scope->progress == WAITS ? 3 : 0,
 			 fence = has_fences != 0;
 
-	bounds[BEGIN] = 7 - (1 - fence);
-	bounds[PEEK] = 13 + 4 * rounds - rounds * (1 - fence);
+	bounds[BEGIN] = 10;
+	bounds[PEEK] = 13 + 4 * rounds;
 	bounds[END] = 8 - (3 - wake) - (1 - fence);
-	bounds[FIND] = 9 + 4 * rounds - rounds * (1 - fence);
+	bounds[FIND] = 9 + 4 * rounds;
 }
 
 static int check_planted(void)

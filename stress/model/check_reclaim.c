@@ -182,7 +182,8 @@ static struct weiri_slot *claim_head(struct weiri_record *record)
 	struct weiri_slot *slot = weiri_slot_find(record);
 
 	weiri_slot_claim(slot, object);
-	if (weiri_load_seq_cst(&scene.head) == object) {
+	if (weiri_load_seq_cst(&scene.head) == object &&
+	    (weiri_slot_counts(record) || weiri_load_seq_cst(&scene.head) == object)) {
 		weir_model_assert(object->data == 1);
 		return slot;
 	}
@@ -196,6 +197,13 @@ static void read_by_slot(void)
 
 	if (slot != NULL)
 		weiri_slot_clear(slot);
+}
+
+/* The second read may find the era announced, and then runs no fence. */
+static void read_by_slot_twice(void)
+{
+	read_by_slot();
+	read_by_slot();
 }
 
 /* Another thread may clear the slot, and this thread may then claim the same slot again. */
@@ -257,6 +265,13 @@ static void read_in_section_and_hold(void)
 	weiri_section_leave(record, outer);
 	weir_model_assert(object->data == 1);
 	weiri_slot_clear(slot);
+}
+
+/* The second section may find the era announced, and then runs no fence. */
+static void read_in_sections_and_hold(void)
+{
+	read_in_section();
+	read_in_section_and_hold();
 }
 
 /* -- flush ------------------------------------------------------------------------------------- */
@@ -638,6 +653,21 @@ static const struct scope {
      setup,
      finish_passed_on,
      0},
+	{"sections_and_slot_x2_beside_1_writer_x1", {replace, read_in_sections_and_hold}, setup, finish, 0},
+	{"sections_x2_beside_1_writer_that_settles", {replace_and_flush, read_in_two_sections}, setup, finish, 0},
+	{"sections_and_slot_x2_beside_1_writer_that_settles",
+     {replace_and_flush, read_in_sections_and_hold},
+     setup,
+     finish,
+     0},
+	{"sections_x2_beside_1_writer_and_1_that_settles",
+     {replace, read_in_two_sections, collect_in_vain},
+     setup,
+     finish,
+     0},
+	{"sections_x2_in_a_crowd_beside_1_writer_x1", {replace, read_in_two_sections}, setup_crowd, finish_crowd, 0},
+	{"hazard_slot_x2_beside_1_writer_x1", {replace, read_by_slot_twice}, setup, finish, 0},
+	{"hazard_slot_x2_beside_1_writer_that_settles", {replace_and_flush, read_by_slot_twice}, setup, finish, 0},
 	{"flush_beside_1_collector", {retire_unread_and_collect, flush_means_freed}, setup_unread, finish, 0},
 	{"flush_beside_a_collection_in_vain", {collect_in_vain, flush_in_vain}, setup_held, finish_held, 0},
 	{"slot_and_retire_beside_a_collection_of_2_portions",

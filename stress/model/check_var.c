@@ -938,10 +938,10 @@ static void bounds_of(const struct scope *scope, int has_fences, uint32_t bounds
 	uint32_t rounds = scope->size == LARGE_VALUES ? 2 : 0, wake = scope->progress == WAITS ? 3 : 0,
 			 fence = has_fences != 0;
 
-	bounds[0] = 59 + 4 * rounds - 2 * (3 - wake) - (5 + rounds) * (1 - fence);
+	bounds[0] = 72 + 4 * rounds - 2 * (3 - wake) - 2 * (1 - fence);
 	bounds[1] = 6 - (3 - wake) - (1 - fence);
-	bounds[5] = 74 + 8 * rounds - 2 * (3 - wake) - (6 + 2 * rounds) * (1 - fence);
-	bounds[4] = 15 + 4 * rounds - (1 + rounds) * (1 - fence);
+	bounds[5] = 90 + 8 * rounds - 2 * (3 - wake) - 2 * (1 - fence);
+	bounds[4] = 18 + 4 * rounds;
 }
 
 static int check(const struct scope *scope, int symmetric, uint64_t executions)

@@ -26,7 +26,7 @@
 #include <weir/model.h>
 
 enum { THREADS = WEIR_MODEL_MAX_THREADS + 1 }; /* 0: setup and finish */
-enum { LOCATIONS = 512, PATH = 1 << 16 };
+enum { LOCATIONS = 640, PATH = 1 << 16 };
 
 /* numbered as by the compiler */
 enum order { RELAXED, CONSUME, ACQUIRE, RELEASE, ACQ_REL, SEQ_CST };

@@ -323,7 +323,7 @@ int scope_within(const struct weir_model_program *program, uint64_t executions, 
 
 int scope_finds(const struct weir_model_program *program, const char *text)
 {
-	struct weir_model_options options = {.max_steps = 400, .symmetric = (unsigned)symmetric};
+	struct weir_model_options options = {.max_steps = 600, .symmetric = (unsigned)symmetric};
 	struct weir_model_result result, again;
 	int right;
 

@@ -19,6 +19,7 @@ enum kind { UNDECIDED, SYMMETRIC, ASYMMETRIC };
 
 _Atomic(int) weiri_fence_asymmetric;
 static _Atomic(int) decided; /* enum kind */
+static _Atomic(uint64_t) membarriers;
 
 static long membarrier(int command)
 {
@@ -69,10 +70,17 @@ void weiri_fence_setup(void)
 
 bool weiri_fence_heavy(void)
 {
-	if (kind() == ASYMMETRIC)
+	if (kind() == ASYMMETRIC) {
+		weiri_fetch_add_relaxed(&membarriers, 1u); /* [relaxed] a count */
 		return membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0;
+	}
 	weiri_fence_seq_cst();
 	return true;
+}
+
+uint64_t weiri_fence_membarriers(void)
+{
+	return weiri_load_relaxed(&membarriers); /* [relaxed] a count */
 }
 
 void weiri_fence_after_fork(void)

@@ -18,6 +18,7 @@
 #define WEIRI_ASYMMETRIC_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/atomic.h"
 #include "base/compiler.h"
@@ -47,6 +48,9 @@ static inline void weiri_fence_light(void)
  * conclude nothing; a collector must keep all its objects.
  */
 bool weiri_fence_heavy(void);
+
+/* How many times this process has called membarrier for a heavy fence. */
+uint64_t weiri_fence_membarriers(void);
 
 /*
  * Called in the child of a fork, before it has a second thread. Registers the child and decides

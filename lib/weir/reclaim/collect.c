@@ -2,8 +2,9 @@
  * collect.c - the byte-budget collector.
  *
  * Algorithm. Each thread pushes the objects that it retires onto stacks of its own, in turn: 64 KiB
- * onto one stack, then 64 KiB onto the next. A collection begins a new era, runs the heavy fence,
- * reads the interval and slots of every record, and goes through the stacks in portions. It frees
+ * onto one stack, then 64 KiB onto the next. A collection begins a new era, runs a fence,
+ * reads the announcement, interval and slots of every record, and goes through the stacks in
+ * portions. An announcement stands for what is not visible yet (announce.h). A collection frees
  * those objects of a portion that died (were retired) in an earlier era, whose life [birth, death]
  * meets no interval, and that no slot names. An object that died in this era or later may have been
  * unlinked after the scan, so it waits for another collection. The collector pushes survivors back
@@ -19,15 +20,18 @@
  * take it like other stacks. So an object is examined twice, and once more for each section that
  * held it and has ended, however many objects are pinned and however often a writer collects. Only
  * objects that slots name are examined by every collection, and there are no more of them than
- * handles. New objects are not pinned. Mostly the next collection frees them; until then they stay
+ * handles; and those that an announcement alone holds, until it is settled. New objects are not pinned. Mostly the next collection frees them; until then they stay
  * on the stacks of the thread that retired them.
  * The set of slots is a Bloom filter on the C stack, so it needs no allocation. If the filter
  * reports an object, the collector searches all slots for it. The set of intervals has a fixed
  * size. If there were more disjoint intervals, the last one covers all that found no room; for an
  * object that meets it, the collector searches all sections and slots.
  *
- * Source. Eras and the test of intervals are those of 2GE-IBR (see section.h); the asymmetric fence
- * is that of liburcu's membarrier flavour. Handing retired objects to the readers that hold them is
+ * When to collect. A thread collects what it has retired when that fills a part of a second-level
+ * cache, so that its next objects lie in memory that is still there. An object counts OBJECT_BYTES
+ * more than its bytes, so that small objects do not pile up in thousands.
+ *
+ * Source. Eras and the test of intervals are those of 2GE-IBR (see section.h). Handing retired objects to the readers that hold them is
  * known from Hyaline (Nikolaev and Ravindran, PODC 2019, PLDI 2021). There, each batch has a
  * reference count, and the last reader frees it. Here, an object is pinned at only one section,
  * readers free nothing, and the next collector takes it back. We know of no publication of this
@@ -78,7 +82,7 @@
  * Progress: collecting is lock-free. A collector waits for no reader and for no other collector.
  * Only admit() waits, and only when the budget is spent.
  * Bound: docs/memory.md states the terms; the stress scenario "memory_bound" checks them.
- * Checked: stress/model/check_reclaim.c, tests/test_reclaim.c, test_reclaim_budget.c, test_crowd.c,
+ * Checked: stress/model/check_reclaim.c, tests/test_reclaim.c, test_announce.c, test_reclaim_budget.c, test_crowd.c,
  * test_fork.c; stress scenarios memory_bound, variable_stopped, thread_churn, fork.
  */
 #include "reclaim/collect.h"
@@ -91,24 +95,30 @@
 #include "base/futex.h"
 #include "base/options.h"
 #include "base/probe.h"
+#include "reclaim/announce.h"
 #include "reclaim/eras.h"
 #include "reclaim/host.h"
 #include "reclaim/interrupt.h"
 #include "reclaim/stall.h"
 
 enum {
-	COLLECT_EVERY = 256,     /* objects that a thread retired */
-	COLLECT_SHARE = 8,       /* a large object: also if retired bytes > budget / this */
 	REPORT_BYTES = 64 << 10, /* bytes that a thread may retire, or free, before it reports them */
 	PORTION_BYTES = 2 * REPORT_BYTES,
 	FILTER_BITS = 4096,
 	PAUSE_SHARE = 8, /* a pause is 1/8 of the time that a wait for memory has lasted */
 	LONGEST_PAUSE_NS = 10000000,
-#if defined(WEIRI_UNDER_MODEL) /* in stress/model two sections are a crowd */
-	MAX_INTERVALS = 1
+#if defined(WEIRI_UNDER_MODEL)
+	COLLECT_BYTES = 64 << 10,
+	MAX_INTERVALS = 1, /* in stress/model two sections are a crowd */
 #else
-	MAX_INTERVALS = 64
+	/*
+	 * That a thread retired since its last collection: a quarter of a second-level cache of today.
+	 * So the memory of values that are replaced in a hurry goes round in this cache.
+	 */
+	COLLECT_BYTES = 256 << 10,
+	MAX_INTERVALS = 64,
 #endif
+	OBJECT_BYTES = 1024, /* what an object counts for that, in addition to its bytes */
 };
 
 _Alignas(WEIRI_APART) _Atomic(uint64_t) weiri_era = 1;
@@ -131,6 +141,8 @@ struct interval {
 struct held {
 	/* Of the scan. It tells nothing of objects that died in that era or later. 0: no scan yet. */
 	uint64_t era;
+	uint64_t settled;                /* announcements of earlier eras do not count: announce.h */
+	const struct weiri_record *mine; /* the collector's, whose stores it sees without a fence */
 	size_t intervals;
 	bool crowded; /* true: there were more; the last one covers them and the gaps between them */
 	struct interval interval[MAX_INTERVALS];
@@ -193,27 +205,47 @@ static size_t snapshot_slots_used(struct weiri_record *record)
 	/*
 	 * [relaxed] Slots are claimed inside sections. If the section ended before the acquire of lo,
 	 * which precedes every call of this function, snapshot_used and the slots are seen. If it still
-	 * runs, it holds the objects that its slots name. If it began after the collector's fence, it
-	 * cannot reach the object.
+	 * runs, or is not visible yet, it holds the objects that its slots name, or the announcement
+	 * does. If it began after the collector's fence, it cannot reach the object.
 	 */
 	return weiri_load_relaxed(&record->snapshot_used);
 }
 
-static void hold_record(struct held *held, struct weiri_record *record)
+/* The eras that a record reserves, as a collector sees it. */
+struct reserved {
+	uint64_t lo, announced; /* the eras from here to hi. 0: none */
+	uint64_t hi;
+};
+
+/* Looks at a record. Its slots are looked at afterwards. */
+static struct reserved reserved_by(const struct held *held, const struct weiri_record *record)
 {
+	struct reserved reserved = {.announced = 0};
+
+	/* Before the section: what the thread stored before the announcement is seen below. */
+	if (record != held->mine)
+		reserved.announced = weiri_announced(record, held->settled);
 	/*
 	 * [P1 acquire] Pairs with weiri_section_leave(). lo is read before hi: see
 	 * weiri_section_enter(). lo is read before the slots, because a snapshot fills its slots inside
 	 * its section.
 	 */
-	uint64_t lo = weiri_load_acquire(&record->lo);
+	reserved.lo = weiri_load_acquire(&record->lo);
+	/* [P1 acquire] Pairs with weiri_section_enter(): slots that were claimed while hi was larger. */
+	reserved.hi = weiri_load_acquire(&record->hi);
+	if (reserved.hi < reserved.announced)
+		reserved.hi = reserved.announced;
+	return reserved;
+}
 
-	/*
-	 * [relaxed] hi is not older than lo, which is acquired. It publishes no data: objects that it
-	 * covers are not freed.
-	 */
-	if (lo != 0)
-		hold_interval(held, lo, weiri_load_relaxed(&record->hi));
+static void hold_record(struct held *held, struct weiri_record *record)
+{
+	struct reserved reserved = reserved_by(held, record);
+
+	if (reserved.lo != 0)
+		hold_interval(held, reserved.lo, reserved.hi);
+	if (reserved.announced != 0)
+		hold_interval(held, reserved.announced, reserved.hi);
 	hold_slots(held, record->slots, WEIRI_SLOTS);
 	hold_slots(held, record->snapshot_slots, snapshot_slots_used(record));
 }
@@ -274,18 +306,18 @@ static WEIRI_COLD struct weiri_record *find_section(const struct weiri_retired *
 	return NULL;
 }
 
-/* Called when the crowded interval matches. Returns true if a section holds the object now. */
-static WEIRI_COLD bool met_by_a_section(const struct weiri_retired *object)
+/*
+ * Called when the crowded interval matches. Returns true if a section holds the object now, or an
+ * announcement. Another section may have begun since the scan.
+ */
+static WEIRI_COLD bool met_by_a_section(const struct held *held, const struct weiri_retired *object)
 {
 	for (struct weiri_record *record = first_record(); record != NULL; record = record->next) {
-		/*
-		 * [P1 acquire] Pairs with weiri_section_leave(), also if another section has begun since.
-		 * lo is read before hi: see weiri_section_enter().
-		 */
-		uint64_t lo = weiri_load_acquire(&record->lo);
+		struct reserved reserved = reserved_by(held, record);
 
-		/* [relaxed] hi: see hold_record(). */
-		if (lo != 0 && meets(object, lo, weiri_load_relaxed(&record->hi)))
+		if (reserved.lo != 0 && meets(object, reserved.lo, reserved.hi))
+			return true;
+		if (reserved.announced != 0 && meets(object, reserved.announced, reserved.hi))
 			return true;
 	}
 	return false;
@@ -297,9 +329,9 @@ static WEIRI_COLD bool met_by_a_section(const struct weiri_retired *object)
  * object. So the slots are read after the sections; the filter is older and would not do. A section
  * that began after the scan cannot reach any object of this portion.
  */
-static WEIRI_COLD bool held_by_the_crowd(const struct weiri_retired *object)
+static WEIRI_COLD bool held_by_the_crowd(const struct held *held, const struct weiri_retired *object)
 {
-	return met_by_a_section(object) || named_by_a_slot(object);
+	return met_by_a_section(held, object) || named_by_a_slot(object);
 }
 
 static bool is_held(const struct held *held, const struct weiri_retired *object)
@@ -310,7 +342,7 @@ static bool is_held(const struct held *held, const struct weiri_retired *object)
 		return true;
 	for (size_t i = 0; i < held->intervals; i++) {
 		if (meets(object, held->interval[i].lo, held->interval[i].hi))
-			return !(held->crowded && i == MAX_INTERVALS - 1) || held_by_the_crowd(object);
+			return !(held->crowded && i == MAX_INTERVALS - 1) || held_by_the_crowd(held, object);
 	}
 	return (held->filter[bit / 64] >> (bit % 64) & 1) != 0 && named_by_a_slot(object);
 }
@@ -476,9 +508,12 @@ WEIRI_COLD void weiri_wake_memory_waiters(struct weiri_record *record)
 
 /* -- collecting -------------------------------------------------------------------------------- */
 
+enum scope { MINE, EVERYBODYS };
+
 /* The objects that a collector holds. */
 struct portion {
 	struct weiri_record *record; /* the collector's */
+	enum scope scope;
 	struct held held;
 	struct weiri_retired *list;
 	uint64_t bytes;
@@ -522,7 +557,7 @@ static void take_more(struct portion *portion, struct weiri_retired *list, size_
 	portion->list = list;
 	say_in_hand(portion);
 	/* [relaxed] for the thread that finds this collection abandoned. */
-	weiri_store_relaxed(&portion->record->rest, list);
+	weiri_store_relaxed(&portion->record->own->rest, list);
 }
 
 /* Counts bytes that were freed. */
@@ -548,7 +583,7 @@ static void put_back(struct portion *portion, struct weiri_retired *first, struc
 	 */
 	WEIR_ASSERT_LOOK(assert_collecting(portion->record));
 	weiri_store_relaxed(&portion->record->in_hand, 0u);
-	weiri_store_relaxed(&portion->record->kept, NULL);
+	weiri_store_relaxed(&portion->record->own->kept, NULL);
 	if (last != NULL)
 		push(portion->home, first, last);
 	portion->list = NULL;
@@ -603,7 +638,7 @@ static void sort_out(struct portion *portion)
 		next = object->next;
 		examined++;
 		/* [relaxed] for the thread that finds this collection abandoned. */
-		weiri_store_relaxed(&portion->record->rest, next);
+		weiri_store_relaxed(&portion->record->own->rest, next);
 		if (object->death == WEIRI_DIES_LATE)
 			object->death = late_death(portion);
 		if (is_held(&portion->held, object)) {
@@ -614,7 +649,7 @@ static void sort_out(struct portion *portion)
 			last_kept = last_kept != NULL ? last_kept : object;
 			object->next = kept;
 			kept = object;
-			weiri_store_relaxed(&portion->record->kept, kept); /* [relaxed] as above */
+			weiri_store_relaxed(&portion->record->own->kept, kept); /* [relaxed] as above */
 			continue;
 		}
 		WEIR_ASSERT2(I1, object->death < portion->held.era);
@@ -641,12 +676,12 @@ static void look_at_readers(struct portion *portion)
 {
 	struct held *held = &portion->held;
 
+	held->mine = portion->record;
 	held->era = weiri_era_begin();
-	if (weiri_fence_heavy()) /* F1 */
-		scan(held);
-	else
-		/* The fence failed, so the collector can conclude nothing: it treats all eras as held. */
-		hold_interval(held, 0, UINT64_MAX);
+	weiri_fence_seq_cst(); /* F1 */
+	weiri_announcements_settle(portion->record, held->era, portion->scope == EVERYBODYS);
+	held->settled = weiri_announcements_settled();
+	scan(held);
 	weiri_count(&portion->record->collections, 1);
 }
 
@@ -703,16 +738,17 @@ bool weiri_is_collecting(const struct weiri_record *record)
 	return weiri_load_relaxed(&record->collecting) % 2 != 0;
 }
 
-enum scope { MINE, EVERYBODYS };
-
 /*
  * Runs one collection, and calls kept(), if not NULL, for each survivor. Returns true if some
  * objects got their death only now, so that another collection may free them (P6).
  */
 static bool collect_and_hear(struct weiri_record *record, enum scope scope, weiri_kept_fn *kept, void *context)
 {
-	struct portion portion = {
-		.record = record, .last_era = weiri_load_relaxed(&record->own->last_era), .kept = kept, .context = context};
+	struct portion portion = {.record = record,
+	                          .scope = scope,
+	                          .last_era = weiri_load_relaxed(&record->own->last_era),
+	                          .kept = kept,
+	                          .context = context};
 
 	/* [relaxed] I6; take() releases it, P3. */
 	weiri_store_relaxed(&record->collecting, weiri_load_relaxed(&record->collecting) + 1);
@@ -759,21 +795,18 @@ static bool collect(struct weiri_record *record, enum scope scope)
 
 void weiri_retire(struct weiri_record *record, struct weiri_retired *object)
 {
-	bool large = object->bytes >= REPORT_BYTES;
-
 	/* [seq_cst] after the unlinking; see I1 in section.h. */
 	if (object->death != WEIRI_DIES_LATE)
 		object->death = weiri_load_seq_cst(&weiri_era);
 	WEIR_ASSERT2(I1, object->birth <= object->death);
 	WEIR_ASSERT_INSTANT(assert_on_no_stack(object));
 	weiri_count(&record->unreported_bytes, object->bytes);
-	weiri_count(&record->since_collection, 1);
+	weiri_count(&record->since_collection, object->bytes + OBJECT_BYTES);
 	push(&record->retired[weiri_load_relaxed(&record->stack)], object,
 	     object); /* [relaxed] own fields, here and below */
 	if (weiri_load_relaxed(&record->unreported_bytes) >= REPORT_BYTES)
 		report(record);
-	if (weiri_load_relaxed(&record->since_collection) >= COLLECT_EVERY ||
-	    (large && retired_bytes() > weir_reclaim_budget() / COLLECT_SHARE))
+	if (weiri_load_relaxed(&record->since_collection) >= COLLECT_BYTES)
 		(void)collect(record, MINE);
 }
 
@@ -1042,8 +1075,8 @@ void weiri_collect_after_fork(struct weiri_record *mine)
 			weiri_store_relaxed(&record->in_hand, 0u);
 		}
 		if (record != mine) {
-			weiri_store_relaxed(&record->rest, NULL);
-			weiri_store_relaxed(&record->kept, NULL);
+			weiri_store_relaxed(&record->own->rest, NULL);
+			weiri_store_relaxed(&record->own->kept, NULL);
 			weiri_store_relaxed(&record->waits, 0u);
 		}
 		weiri_store_relaxed(&record->unreported_bytes, 0u);
@@ -1081,8 +1114,8 @@ static void end_collection(struct weiri_record *record)
 	/* [relaxed] the caller owns the record; a sum. */
 	uint64_t lost = weiri_load_relaxed(&record->in_hand);
 
-	lost -= put_back_abandoned(record, &record->rest);
-	lost -= put_back_abandoned(record, &record->kept);
+	lost -= put_back_abandoned(record, &record->own->rest);
+	lost -= put_back_abandoned(record, &record->own->kept);
 	weiri_store_relaxed(&record->in_hand, 0u);
 	weiri_fetch_sub_relaxed(&retired_total, (int64_t)lost);
 	/* [P4 release] pairs with collections_at_rest(). */
@@ -1131,6 +1164,7 @@ enum weir_status weir_reclaim_get_stats(struct weir_reclaim_stats *stats)
 		created += weiri_load_relaxed(&record->created);
 	sum.live_versions = created - freed_versions;
 	sum.retired_bytes = retired_bytes();
+	sum.membarriers = weiri_fence_membarriers();
 	/* [relaxed] statistics. */
 	sum.peak_retired_bytes = (uint64_t)weiri_load_relaxed(&retired_peak);
 	weiri_statistics_write(stats, &sum, sizeof(sum));

@@ -20,7 +20,7 @@ struct weiri_record *weiri_host_open(void)
 	 * [release] for the collector that reads hi after lo.
 	 */
 	weiri_store_release(&record->lo, weiri_load_seq_cst(&weiri_era));
-	weiri_fence_light(); /* F1 of section.h */
+	weiri_fence_seq_cst(); /* F1 of section.h */
 	return record;
 }
 

@@ -18,6 +18,7 @@
 #include "base/atomic.h"
 
 struct weiri_delivery;
+struct weiri_retired;
 struct weiri_visit;
 
 /* What a thread keeps for delivery (sync/delivery.h). */
@@ -46,6 +47,12 @@ struct weiri_interrupt {
 struct weiri_own {
 	/* The era of its last collection that scanned; 0: none yet. Atomic for the reason in record.h. */
 	_Atomic(uint64_t) last_era;
+	/*
+	 * The objects that a collection on this thread holds: `rest` it has not examined yet, `kept` it
+	 * will put back. Read by a thread that finds the collection abandoned, hence atomic.
+	 */
+	_Atomic(struct weiri_retired *) rest;
+	_Atomic(struct weiri_retired *) kept;
 	struct weiri_deliveries deliveries;
 	struct weiri_drawn drawn;
 	struct weiri_interrupt interrupt;

@@ -61,6 +61,7 @@
 #include "base/memory.h"
 #include "base/pin.h"
 #include "base/thread.h"
+#include "reclaim/announce.h"
 #include "reclaim/collect.h"
 #include "reclaim/magazine.h"
 
@@ -111,6 +112,7 @@ static void vacate(struct weiri_record *record)
 {
 	forget_calls(record->own);
 	weiri_collect_abandoned(record);
+	weiri_announce_nothing(record);
 	weiri_magazine_end(record);
 	/* [relaxed] only the owner changes it. [P2 release] pairs with adopt(). */
 	weiri_store_release(&record->owner, without_thread(weiri_load_relaxed(&record->owner)));
@@ -139,6 +141,7 @@ static void after_fork_in_child(void)
 	weiri_fence_after_fork();
 	weiri_eventfd_after_fork();
 	for (; record != NULL; record = record->next) {
+		weiri_announce_after_fork(record);
 		if (record == weiri_record_mine) {
 			weiri_store_relaxed(&record->owner,
 			                    without_thread(weiri_load_relaxed(&record->owner)) | weiri_thread_ask());

@@ -56,12 +56,9 @@ struct weiri_record {
 	_Atomic(uint32_t) snapshots_ahead; /* how many snapshots will advance the clock at once */
 	_Atomic(uint32_t) read_sections;   /* how many the owner has open: var/read_section.c */
 	_Atomic(uint64_t) magazine_bytes;  /* at least what the lists of the magazine have */
-	/*
-	 * The objects that a collection on this thread holds: `rest` it has not examined yet, `kept` it
-	 * will put back. Read by a thread that finds the collection abandoned.
-	 */
-	_Atomic(struct weiri_retired *) rest;
-	_Atomic(struct weiri_retired *) kept;
+	/* announce.h. `fenced` is for the owner alone. 0: none */
+	_Atomic(uint64_t) announced;
+	_Atomic(uint64_t) fenced;
 
 	/* The owner pushes; any collector takes a whole stack and pushes back what must stay. */
 	alignas(WEIRI_LINE) _Atomic(struct weiri_retired *) retired[WEIRI_STACKS];
@@ -75,7 +72,7 @@ struct weiri_record {
 	 * Used by the owner only. Atomic, because an owner that never gives the record up synchronizes
 	 * with the next owner only through the kernel (P3 of record.c).
 	 */
-	_Atomic(uint64_t) since_collection; /* objects pushed since its last collection */
+	_Atomic(uint64_t) since_collection; /* weight of the objects pushed since its last collection */
 	_Atomic(uint64_t) unreported_bytes; /* retired here, not yet added to the process's total */
 	struct weiri_own *own;              /* constant once listed; what it points to is the owner's */
 	_Atomic(uint64_t) collecting;       /* owner writes: odd during a collection of this thread */

@@ -4,8 +4,8 @@
  *
  * Algorithm. A section reserves an interval of eras, as in interval-based reclamation (2GE-IBR:
  * Wen, Izraelevitz, Cai, Beadle, Scott, PPoPP 2018). Slots are hazard pointers (Michael 2004).
- * Readers of neither kind execute a store-load fence: the collector executes it for all of them
- * with membarrier (base/asymmetric.h).
+ * Readers of neither kind execute a store-load fence for each read: announce.h says what they do
+ * instead.
  *
  * Why intervals and not an RCU grace period (liburcu-bp). A grace period waits for every section
  * that was running. So a thread stalled inside a section stops all reclamation and, once the budget
@@ -26,7 +26,9 @@
  * Pairs
  *   P1  leave(section) or clear(slot) -> scan(collector): the reader's last access comes before the
  *       free
- *   F1  reserve(section), claim(slot) <-> scan(collector): asymmetric Dekker; see base/asymmetric.h
+ *   F1  reserve(section), claim(slot) <-> scan(collector): Dekker. The collector fences in each
+ *       collection, the reader when it announces an era or raises hi (announce.h). The reader's part
+ *       towards a writer that waits for memory is asymmetric; see base/asymmetric.h
  * Why I1 holds.
  *   hi: weiri_section_read() acquires the pointer, then reads the era. The object was published
  *   after its birth era was read. So the read of the birth era happens before the read here. Both
@@ -37,9 +39,9 @@
  *   these accesses are seq_cst, so the retiring thread reads at least lo. (A second read of the
  *   pointer, after hi was raised, returns nothing older than the first, which was seq_cst. Acquire
  *   is enough there.)
- *   If the collector missed a reservation, F1 says that the section's next read of the pointer
- *   comes after the collector's fence, and so after the unlinking. The section does not see the
- *   object.
+ *   If the collector missed a reservation that is followed by a fence, F1 says that the section's
+ *   next read of the pointer comes after the collector's fence, and so after the unlinking. The
+ *   section does not see the object. If no fence follows, the announcement stands for it.
  * Signal handlers. A read is protected by the hi that was reserved before it. It is not protected
  * by a value to which a handler raised hi afterwards: a collector that scanned in between missed
  * that value. So weiri_section_read() reads hi first and then the pointer.
@@ -57,6 +59,7 @@
 #include "base/assert.h"
 #include "base/asymmetric.h"
 #include "base/atomic.h"
+#include "reclaim/announce.h"
 #include "reclaim/record.h"
 
 /*
@@ -97,13 +100,15 @@ static inline uint64_t weiri_section_enter(struct weiri_record *record)
 		uint64_t era = weiri_load_seq_cst(&weiri_era);
 
 		/*
-		 * [relaxed] hi is stored first: a collector that acquires lo sees the hi that belongs to
-		 * it, or a larger one.
+		 * hi is stored first: a collector that acquires lo sees the hi that belongs to it, or a
+		 * larger one. [P1 release] It may lower a hi with which a handler has claimed slots: a
+		 * collector that sees the lower hi sees the slots.
 		 */
-		weiri_store_relaxed(&record->hi, era);
+		weiri_store_release(&record->hi, era);
 		/* [release] for the collector that reads hi after lo. */
 		weiri_store_release(&record->lo, era);
-		weiri_fence_light(); /* F1 */
+		if (WEIRI_UNLIKELY(!weiri_is_announced(record, era)))
+			weiri_announce(record, era); /* F1 */
 	}
 	return outer;
 }
@@ -157,7 +162,7 @@ static inline bool weiri_section_raise(struct weiri_record *record, uint64_t *re
 	 * hi protects.
 	 */
 	weiri_store_relaxed(&record->hi, *reserved);
-	weiri_fence_light(); /* F1 */
+	weiri_fence_seq_cst(); /* F1 */
 	return true;
 }
 
@@ -218,11 +223,34 @@ static inline struct weiri_slot *weiri_slot_find(struct weiri_record *record)
 	return weiri_slot_find_from(record, 0);
 }
 
+/*
+ * Claims a slot for an object that a section protects. Outside a section, the caller loads the
+ * pointer to the object once more afterwards, and then asks weiri_slot_counts().
+ */
 static inline void weiri_slot_claim(struct weiri_slot *slot, void *object)
 {
 	/* [P1 release] Passes on the clear that preceded this claim in the slot. */
 	weiri_store_release(&slot->object, object);
-	weiri_fence_light(); /* F1 */
+	weiri_compiler_barrier(); /* before the caller's loads */
+}
+
+/*
+ * Called after a claim outside a section, and after an acquire load that still found the object
+ * linked. Returns true if the object is protected. Otherwise a fence has been run: the caller loads
+ * the pointer again, and the object is protected if it is still linked.
+ */
+static inline bool weiri_slot_counts(struct weiri_record *record)
+{
+	/*
+	 * [relaxed] Comes after the caller's acquire load. So it is not older than the birth era of the
+	 * object; see announce.h.
+	 */
+	uint64_t era = weiri_load_relaxed(&weiri_era);
+
+	if (WEIRI_LIKELY(weiri_is_announced(record, era)))
+		return true;
+	weiri_announce(record, era); /* F1 */
+	return false;
 }
 
 void weiri_wake_memory_waiters(struct weiri_record *record);

@@ -3,19 +3,23 @@
  *
  * Algorithm. Claim a hazard slot for the version at the head, and read the head again. If the head
  * is unchanged, the claim came before the version was retired, so the collector sees the claim
- * (section.h, F1). These are hazard pointers (Michael 2004), but without the store-load fence and
- * without a loop. After one failure, or without a free slot, the read uses a section and a
+ * (section.h, F1), or an announcement that stands for it: so the read then compares the era with the
+ * one that this thread has announced (announce.h). If they differ, it announces the era, with a
+ * fence, and reads the head once more. These are hazard pointers (Michael 2004), but without a
+ * store-load fence in each read, and without a loop. After one failure, or without a free slot, the read uses a section and a
  * reference of the tensor instead.
  *
  * Progress: wait-free. The largest numbers of atomic accesses follow. They include fences, and
  * three accesses to wake a writer.
- *   to the second read of the head   `picking` 3, slots 8, head, claim, fence, head            15
+ *   to the last read of the head     `picking` 3, slots 8, head, claim, head, era 2,           20
+ *                                    announcement 3, head
  *   head has moved: clear the slot   store, fence, poke, waking 3                               6
- *   or it is unresolved               stamp 2, slots 7 (15 in both searches), claim, fence,     26
- *                                    `picking` 2, head; clear both slots 12
- *   then in a section                enter 5, head 3 + 4r, version and its cell 6,      18 + 4r
+ *   or it is unresolved               stamp 2, slots 7 (15 in both searches), claim,            31
+ *                                    `picking` 2, head, era 2, announcement 3, head;
+ *                                    clear both slots 12
+ *   then in a section                enter 8, head 3 + 4r, version and its cell 6,      21 + 4r
  *                                    count 2, retain 1, leave 1
- * So a read takes at most 59 + 4r, with r as in weiri_section_read(). There the slack doubles, so r
+ * So a read takes at most 72 + 4r, with r as in weiri_section_read(). There the slack doubles, so r
  * rounds take 2^(r-1) collections. stress/model/check_var.c compares these numbers with what it
  * counts.
  *
@@ -23,10 +27,10 @@
  * the handler uses a reference. The handler must not free. If its reference turns out to be the
  * last, it leaves the value to the next collection.
  *
- * weir_var_version() takes 15 + 4r: enter 5, the head 3 + 4r, resolving 6, leave 1.
- * weir_var_try_read_newer() takes that and then a read: 74 + 8r.
+ * weir_var_version() takes 18 + 4r: enter 8, the head 3 + 4r, resolving 6, leave 1.
+ * weir_var_try_read_newer() takes that and then a read: 90 + 8r.
  *
- * Linearization: the second read of the head. On the slow path: the read of the head or, if the
+ * Linearization: the last read of the head. On the slow path: the read of the head or, if the
  * version there was undecided, the read of its cell.
  */
 #include "var/hold.h"
@@ -100,13 +104,14 @@ static struct weiri_slot *claim_base(struct weiri_record *record, weir_var *var,
 	 * behind the head. This load only shows that the base was not retired before the claim: F1 of
 	 * section.h.
 	 */
-	if (second == NULL || weiri_load_relaxed(&var->head) == head)
+	if (second == NULL || (weiri_load_relaxed(&var->head) == head &&
+	                       (weiri_slot_counts(record) || weiri_load_relaxed(&var->head) == head)))
 		return second;
 	weiri_slot_clear(second);
 	return NULL;
 }
 
-/* `slot` was claimed for `head`, which was still the head afterwards. */
+/* `slot` was claimed and counts for `head`, which was still the head afterwards. */
 static WEIRI_COLD enum weir_status read_unresolved(struct weiri_record *record, weir_var *var,
                                                    struct weiri_version *head, struct weiri_slot *slot, weir_read *read)
 {
@@ -143,6 +148,24 @@ static WEIRI_NOINLINE enum weir_status read_again(struct weiri_record *record, w
 }
 
 /*
+ * A collection has begun. The slot was claimed for `head`, and counts once the thread has announced
+ * the era.
+ */
+static WEIRI_NOINLINE enum weir_status read_in_another_era(struct weiri_record *record, weir_var *var,
+                                                           struct weiri_version *head, struct weiri_slot *slot,
+                                                           weir_read *read)
+{
+	(void)weiri_slot_counts(record);
+	/* [S, P1] As in read_by_slot(): the linearization point in this case. */
+	if (weiri_load_seq_cst(&var->head) != head)
+		return read_again(record, var, slot, read);
+	/* [P2 acquire] As in read_by_slot(). */
+	if (!weiri_stamp_is_committed(weiri_load_acquire(&head->stamp)))
+		return read_unresolved(record, var, head, slot, read);
+	return give(read, head, slot);
+}
+
+/*
  * Reads with a free slot; `picking` is set. Every branch that is not taken in the common case ends
  * in a call that returns for this function, so that the common case saves no registers.
  */
@@ -158,6 +181,9 @@ static WEIRI_ALWAYS_INLINE enum weir_status read_by_slot(struct weiri_record *re
 	/* [S, P1] If the head is unchanged, the claim came in time. Linearization point. */
 	if (WEIRI_UNLIKELY(weiri_load_seq_cst(&var->head) != head))
 		return read_again(record, var, slot, read);
+	/* [relaxed] As in weiri_slot_counts(). */
+	if (WEIRI_UNLIKELY(!weiri_is_announced(record, weiri_load_relaxed(&weiri_era))))
+		return read_in_another_era(record, var, head, slot, read);
 	/* [P2 acquire] A stamped version may be returned: a later snapshot includes it. */
 	if (WEIRI_UNLIKELY(!weiri_stamp_is_committed(weiri_load_acquire(&head->stamp))))
 		return read_unresolved(record, var, head, slot, read);

@@ -13,7 +13,7 @@
  * Progress: lock-free. The walk down a chain passes one version for each write that ended since the
  * clock was read. The snapshot starts again once to advance the clock. It starts again further only
  * if, since the clock was read, a collection began and a write followed it. This happens once in
- * hundreds of writes (COLLECT_EVERY).
+ * hundreds of small writes (COLLECT_BYTES).
  */
 #include "base/error.h"
 #include "var/hold.h"

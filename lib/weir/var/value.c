@@ -3,7 +3,7 @@
  *
  * The copy is made inside a section, which protects the version (section.h): no slot, and nothing
  * to release. A thread that stalls in the copy pins what lived then, as in any section.
- * Progress: wait-free: enter 5, the head 3 + 4r, resolving 6 (read.c), leave 1.
+ * Progress: wait-free: enter 8, the head 3 + 4r, resolving 6 (read.c), leave 1.
  * Linearization: that of a read in a section (read.c).
  */
 #include <string.h>

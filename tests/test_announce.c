@@ -1,0 +1,304 @@
+/*
+ * test_announce.c - readers that announce eras: what an idle one holds, how often a collection runs
+ * a membarrier, and what happens where membarrier is slow or refused.
+ *
+ * This program defines syscall(2), so that a test can make membarrier slow.
+ */
+#include "reclaim_kit.h"
+
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <sys/syscall.h>
+
+#include "base/asymmetric.h"
+#include "reclaim/announce.h"
+#include "refuse_membarrier.h"
+
+static _Atomic(uint64_t) slow_ns; /* that a membarrier takes at least */
+
+long syscall(long number, ...);
+
+long syscall(long number, ...)
+{
+	static _Atomic(void *) found;
+	long arguments[6], result;
+	uint64_t until = number == SYS_membarrier ? weir_deadline_in(weiri_load_relaxed(&slow_ns)) : 0;
+	long (*there)(long, ...);
+	va_list list;
+
+	va_start(list, number);
+	for (int i = 0; i < 6; i++)
+		arguments[i] = va_arg(list, long);
+	va_end(list);
+	if (weiri_load_relaxed(&found) == NULL)
+		weiri_store_relaxed(&found, dlsym(RTLD_NEXT, "syscall"));
+	*(void **)&there = weiri_load_relaxed(&found);
+	result = there(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5]);
+	while (weir_now_ns() < until)
+		;
+	return result;
+}
+
+/* A thread that enters and leaves a section for each word that it gets. */
+struct reader {
+	_Atomic(uint32_t) asked, done;
+	pthread_t thread;
+};
+
+enum { END = 1000000 };
+
+static void *read_when_asked(void *context)
+{
+	struct reader *reader = context;
+	struct weiri_record *record = my_record();
+	uint32_t done = 0;
+
+	for (;;) {
+		uint32_t asked = weiri_load_acquire(&reader->asked);
+
+		if (asked == done)
+			(void)weiri_futex_wait(&reader->asked, asked, WEIR_NO_DEADLINE);
+		if (asked >= END)
+			return NULL;
+		for (; done != asked; done++)
+			weiri_section_leave(record, weiri_section_enter(record));
+		weiri_store_release(&reader->done, done);
+		weiri_futex_wake(&reader->done, 1);
+	}
+}
+
+static void begin(struct reader *reader)
+{
+	weiri_store_relaxed(&reader->asked, 0u);
+	weiri_store_relaxed(&reader->done, 0u);
+	reader->thread = start(read_when_asked, reader);
+}
+
+static void read_once(struct reader *reader)
+{
+	uint32_t before = weiri_load_relaxed(&reader->asked);
+
+	advance(&reader->asked);
+	wait_until(&reader->done, before + 1);
+}
+
+static void end(struct reader *reader)
+{
+	weiri_store_release(&reader->asked, (uint32_t)END);
+	weiri_futex_wake(&reader->asked, 1);
+	join(reader->thread);
+}
+
+static bool has_membarrier(void)
+{
+	return weiri_record_get() != NULL && weiri_load_relaxed(&weiri_fence_asymmetric) != 0;
+}
+
+static void skip_without_membarrier(void)
+{
+	if (!has_membarrier())
+		cr_skip_test("membarrier is refused here");
+}
+
+/* Uses up the turn of the collections to settle. */
+static void settle_for_long(struct reader *reader)
+{
+	_Atomic(uint32_t) freed = 0;
+
+	weiri_settle_pause_ns = patience_ns;
+	read_once(reader);
+	retire_things(20, LARGE, &freed);
+	flush_all();
+	cr_assert_eq(count_of(&freed), 20);
+}
+
+Test(announce, an_idle_reader_holds_what_lived_when_it_last_read_until_a_flush)
+{
+	_Atomic(uint32_t) freed = 0, others = 0;
+	struct reader reader;
+	struct thing *thing;
+	uint64_t before;
+
+	skip_without_membarrier();
+	begin(&reader);
+	settle_for_long(&reader);
+	thing = make(LARGE, &freed);
+	read_once(&reader);
+	before = stats_now().membarriers;
+	weiri_retire(my_record(), &thing->retired);
+	(void)weiri_era_begin();
+	retire_things(20, LARGE, &others);
+	cr_expect_eq(count_of(&freed), 0);
+	cr_expect_geq(count_of(&others), 19, "born after the announcement");
+	cr_expect_eq(stats_now().membarriers, before);
+	flush_all();
+	cr_expect_eq(count_of(&freed), 1);
+	cr_expect_gt(stats_now().membarriers, before);
+	end(&reader);
+}
+
+Test(announce, an_idle_reader_holds_nothing_for_long)
+{
+	_Atomic(uint32_t) freed = 0, others = 0;
+	uint64_t deadline = weir_deadline_in(patience_ns);
+	struct reader reader;
+	struct thing *thing;
+
+	skip_without_membarrier();
+	weiri_settle_pause_ns = 1000;
+	begin(&reader);
+	thing = make(LARGE, &freed);
+	read_once(&reader);
+	weiri_retire(my_record(), &thing->retired);
+	while (count_of(&freed) == 0 && weir_now_ns() < deadline)
+		retire_things(1, LARGE, &others);
+	cr_expect_eq(count_of(&freed), 1);
+	end(&reader);
+	flush_all();
+}
+
+Test(announce, a_reader_that_goes_on_reading_holds_nothing_without_a_membarrier)
+{
+	_Atomic(uint32_t) freed = 0;
+	struct reader reader;
+	uint64_t before;
+
+	skip_without_membarrier();
+	begin(&reader);
+	settle_for_long(&reader);
+	before = stats_now().membarriers;
+	for (int i = 0; i < 100; i++) {
+		read_once(&reader);
+		retire_things(1, LARGE, &freed);
+	}
+	cr_expect_geq(count_of(&freed), 97);
+	cr_expect_eq(stats_now().membarriers, before);
+	end(&reader);
+	flush_all();
+}
+
+/* -- the rate ---------------------------------------------------------------------------------- */
+
+enum { WRITERS = 8, EACH = 2000 };
+
+static void *read_and_retire(void *context)
+{
+	struct weiri_record *record = my_record();
+
+	for (int i = 0; i < EACH; i++) {
+		weiri_section_leave(record, weiri_section_enter(record));
+		retire_things(1, LARGE, context);
+	}
+	return NULL;
+}
+
+Test(announce, eight_writers_together_run_few_membarriers)
+{
+	_Atomic(uint32_t) freed = 0;
+	pthread_t writers[WRITERS];
+	uint64_t before, began, collections, most;
+
+	skip_without_membarrier();
+	weir_reclaim_set_budget((uint64_t)LARGE * WRITERS * EACH); /* none waits for memory */
+	before = stats_now().membarriers;
+	collections = stats_now().collections;
+	began = weir_now_ns();
+	for (int i = 0; i < WRITERS; i++)
+		writers[i] = start(read_and_retire, &freed);
+	for (int i = 0; i < WRITERS; i++)
+		join(writers[i]);
+	most = (weir_now_ns() - began) / weiri_settle_pause_ns + 1;
+	cr_expect_leq(stats_now().membarriers - before, most);
+	cr_expect_geq(stats_now().collections - collections, WRITERS * EACH);
+	weir_reclaim_set_budget(0);
+	flush_all();
+	cr_expect_eq(count_of(&freed), WRITERS * EACH);
+}
+
+Test(announce, a_slow_membarrier_is_left_alone_for_long)
+{
+	enum { SLOW_NS = 4000000, FACTOR = 256 };
+	_Atomic(uint32_t) freed = 0;
+	struct reader reader;
+	uint64_t before, began;
+
+	skip_without_membarrier();
+	weiri_settle_pause_ns = 0;
+	begin(&reader);
+	read_once(&reader);
+	weiri_store_relaxed(&slow_ns, (uint64_t)SLOW_NS);
+	before = stats_now().membarriers;
+	began = weir_now_ns();
+	for (int i = 0; i < 100; i++) {
+		read_once(&reader);
+		retire_things(10, LARGE, &freed);
+	}
+	cr_expect_leq(stats_now().membarriers - before, 1 + (weir_now_ns() - began) / (SLOW_NS * FACTOR));
+	cr_expect_geq(count_of(&freed), 900, "readers go on without");
+	weiri_store_relaxed(&slow_ns, 0u);
+	end(&reader);
+	flush_all();
+}
+
+/* -- membarrier refused late ------------------------------------------------------------------- */
+
+static int hold_when_it_is_refused_late(void)
+{
+	_Atomic(uint32_t) freed = 0, others = 0;
+	struct reader reader;
+	struct thing *thing;
+
+	begin(&reader);
+	thing = make(LARGE, &freed);
+	read_once(&reader);
+	if (!has_membarrier() || !refuse_membarrier())
+		return SANDBOX_NOT_HERE;
+	weiri_retire(my_record(), &thing->retired);
+	(void)weiri_era_begin();
+	retire_things(20, LARGE, &others);
+	if (weir_reclaim_flush(0) != WEIR_DEADLINE_EXCEEDED || count_of(&freed) != 0)
+		return 1;
+	if (count_of(&others) != 20)
+		return 2;
+	read_once(&reader);
+	if (weir_reclaim_flush(weir_deadline_in(patience_ns)) != WEIR_OK || count_of(&freed) != 1)
+		return 3;
+	end(&reader);
+	return SANDBOX_HELD;
+}
+
+Test(announce, where_membarrier_is_refused_late_a_reader_holds_what_lived_until_it_reads_again)
+{
+	in_a_sandbox(hold_when_it_is_refused_late);
+}
+
+/* -- records that pass on ---------------------------------------------------------------------- */
+
+static void *read_and_end(void *unused)
+{
+	struct weiri_record *record = my_record();
+
+	weiri_section_leave(record, weiri_section_enter(record));
+	return unused;
+}
+
+Test(announce, a_thread_that_has_ended_holds_nothing)
+{
+	_Atomic(uint32_t) freed = 0;
+	struct reader reader;
+	struct thing *thing;
+	uint64_t before;
+
+	skip_without_membarrier();
+	begin(&reader);
+	settle_for_long(&reader);
+	end(&reader);
+	thing = make(LARGE, &freed);
+	join(start(read_and_end, NULL));
+	before = stats_now().membarriers;
+	weiri_retire(my_record(), &thing->retired);
+	retire_things(1, LARGE, &freed);
+	cr_expect_geq(count_of(&freed), 1);
+	cr_expect_eq(stats_now().membarriers, before);
+	flush_all();
+}
