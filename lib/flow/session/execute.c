@@ -258,7 +258,12 @@ static WEIRI_COLD bool run_traced_unit(struct runner *r, uint32_t unit, uint32_t
 			continue;
 		find_inputs(r, p);
 		/* What a node runs in child frames is not recorded, nor is the node. */
-		if ((p->flags & WEIRI_OP_CALLS) != 0 ? !begin_call(r, unit, p) : !run_traced(r, unit, i))
+		if ((p->flags & WEIRI_OP_CALLS) != 0) {
+			if (!begin_call(r, unit, p))
+				return false;
+			continue;
+		}
+		if (!run_traced(r, unit, i))
 			return false;
 	}
 	return true;
