@@ -301,6 +301,27 @@ struct loop_contender {
  */
 extern const struct loop_contender *const bench_watches[];
 
+/*
+ * Carries messages of one size between processes. The object is created before the processes are
+ * forked; all of them use it, and may be killed.
+ */
+struct carrier_contender {
+	struct bench_about about;
+	int no_kills; /* it takes no part where senders are killed */
+	void *(*create)(size_t capacity, size_t bytes);
+	void (*join)(void *self); /* called once by each child; NULL: nothing to do */
+	void (*destroy)(void *self);
+	/* Both wait. */
+	void (*send)(void *self, const void *message);
+	void (*receive)(void *self, void *message);
+	/*
+	 * For a contender that does not run in C: messages per second, and the kills that it survived (at
+	 * most `most`). All functions above may then be NULL.
+	 */
+	double (*rate_apart)(size_t capacity, size_t bytes, unsigned duration_ms);
+	double (*kills_apart)(size_t capacity, size_t bytes, unsigned most);
+};
+
 /* A thread that sleeps and is woken. Each wake ends one wait, now or later. */
 struct wake_contender {
 	struct bench_about about;
@@ -330,6 +351,7 @@ extern const struct scatter_contender *const bench_scatters[];
 extern const struct memory_contender *const bench_memories[];
 extern const struct wake_contender *const bench_wakes[];
 extern const struct loop_contender *const bench_loops[];
+extern const struct carrier_contender *const bench_carriers[];
 extern const char *const bench_absent[]; /* rivals that are not installed, with their packages */
 
 #ifdef __cplusplus

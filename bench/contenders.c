@@ -268,12 +268,23 @@ const struct loop_contender *const bench_loops[] = {
 
 const struct loop_contender *const bench_watches[] = {&weir_watch_contender, &mutex_watch_contender, NULL};
 
+const struct carrier_contender *const bench_carriers[] = {
+	&weir_carrier_contender,  &weir_frame_carrier_contender,
+#ifdef WEIR_BENCH_DPDK
+	&dpdk_carrier_contender,
+#endif
+#ifdef WEIR_BENCH_BOOST
+	&boost_carrier_contender,
+#endif
+	&mutex_carrier_contender, &pipe_carrier_contender,       &socket_carrier_contender, &python_carrier_contender, NULL,
+};
+
 const char *const bench_absent[] = {
 #ifndef WEIR_BENCH_ATOMIC_QUEUE
 	"atomic_queue (libatomic-queue-dev)",
 #endif
 #ifndef WEIR_BENCH_BOOST
-	"boost::lockfree (libboost-dev)",
+	"boost::lockfree, boost::interprocess (libboost-dev)",
 #endif
 #ifndef WEIR_BENCH_CK_FIFO
 	"ck_fifo (needs a machine on which Concurrency Kit swaps two words)",

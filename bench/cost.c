@@ -11,6 +11,8 @@
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <weir/flow/function.h>
+#include <weir/flow/kernel.h>
 #include <weir/flow/op.h>
 #include <weir/flow/callable.h>
 #include <weir/flow/session.h>
@@ -587,6 +589,119 @@ static void through_a_queue_end(void)
 	must(weir_tensor_queue_destroy(tuples, NULL));
 }
 
+/* -- functions: their steps compare with the step of 1 no-op ------------------------------------ */
+
+static weir_function *condition;
+static weir_function *function;
+static weir_tensor *answers[2];
+static int turns;
+
+/* The result is the argument. */
+static enum weir_status build_pass(void *context, weir_graph *body, const struct weir_argument arguments[],
+                                   weir_output results[], weir_error *error)
+{
+	(void)context;
+	return weir_op_identity(body, NULL, arguments[0].output, &results[0], error);
+}
+
+/* True 31 times, then false. */
+static enum weir_status again(void *context, const struct weir_kernel_call *call, weir_error *error)
+{
+	(void)context;
+	(void)error;
+	turns = (turns + 1) % NODES;
+	call->outputs[0] = weir_tensor_retain(answers[turns != 0]);
+	return WEIR_OK;
+}
+
+static const struct weir_kernel again_kernel = {WEIR_KERNEL_INIT, .name = "again", .flags = WEIR_KERNEL_SHORT,
+                                                .run = again};
+
+static enum weir_status build_again(void *context, weir_graph *body, const struct weir_argument arguments[],
+                                    weir_output results[], weir_error *error)
+{
+	struct weir_output_type type = {WEIR_BOOL, &weir_shape_scalar};
+
+	(void)context;
+	(void)arguments;
+	return weir_op_kernel(body, NULL, &again_kernel, NULL, NULL, 0, &type, 1, NULL, 0, results, NULL, error);
+}
+
+static weir_function *function_of(weir_function_fn *build)
+{
+	static const struct weir_parameter parameter = {.name = "x"};
+	struct weir_function_options options = {WEIR_FUNCTION_OPTIONS_INIT, .build = build, .parameters = &parameter,
+	                                        .parameter_count = 1, .result_count = 1};
+	weir_function *made;
+
+	must(weir_function_create(&options, &made, NULL));
+	return made;
+}
+
+/* A constant with NODES rows, or a scalar. */
+static struct weir_argument constant_of(bool in_rows)
+{
+	static const float zeros[NODES];
+	weir_shape shape = {.rank = in_rows, .dims = {NODES}};
+	struct weir_argument argument = {.tensor = NULL};
+	weir_tensor *tensor;
+
+	must(weir_tensor_copy_of(WEIR_F32, &shape, zeros, NULL, &tensor));
+	must(weir_op_constant(graph, NULL, tensor, &argument.output, NULL));
+	weir_tensor_release(tensor);
+	return argument;
+}
+
+static void functions_begin(void)
+{
+	steps_begin();
+	turns = 0;
+	must(weir_tensor_scalar_bool(false, &answers[0]));
+	must(weir_tensor_scalar_bool(true, &answers[1]));
+	condition = function_of(build_again);
+	function = function_of(build_pass);
+	fetch_count = 1;
+}
+
+static void functions_end(void)
+{
+	steps_end();
+	must(weir_function_destroy(condition, NULL));
+	must(weir_function_destroy(function, NULL));
+	weir_tensor_release(answers[0]);
+	weir_tensor_release(answers[1]);
+}
+
+static void chain_of_calls(void)
+{
+	struct weir_argument argument;
+
+	functions_begin();
+	argument = constant_of(false);
+	for (int i = 0; i < NODES; i++) {
+		must(weir_op_call(graph, NULL, function, &argument, 1, &fetch, NULL, NULL));
+		argument.output = fetch;
+	}
+}
+
+static void loop(void)
+{
+	struct weir_argument argument;
+
+	functions_begin();
+	argument = constant_of(false);
+	must(weir_op_while(graph, NULL, condition, function, &argument, 1, NULL, &fetch, NULL, NULL));
+}
+
+static void map_of_rows(void)
+{
+	struct weir_argument argument;
+
+	functions_begin();
+	argument = constant_of(true);
+	must(weir_op_map(graph, NULL, function, &argument, 1, NULL, &fetch, NULL, NULL));
+}
+
 static void step_until(uint64_t deadline_ns)
 {
 	weir_tensor *result;
@@ -683,6 +798,9 @@ static const struct operation {
 	{"step of 32 no-ops without edges", row_of_no_ops, nothing, step, nothing, steps_end},
 	{"step of 32 f32 adds in a chain", chain_of_adds, nothing, step, nothing, steps_end},
 	{"step of an enqueue and a dequeue", through_a_queue, nothing, step, nothing, through_a_queue_end},
+	{"step of 32 calls in a chain", chain_of_calls, nothing, step, nothing, functions_end},
+	{"step of a loop of 31 iterations", loop, nothing, step, nothing, functions_end},
+	{"step of a map of 32 rows", map_of_rows, nothing, step, nothing, functions_end},
 	{"variable read in a section", reading_begin, nothing, read_peek, nothing, reading_end},
 	{"section of 16 reads", vars_begin, nothing, read_section_of_16, nothing, vars_end},
 	{"name look-up, release", names_begin, nothing, find_release, nothing, names_end},

@@ -22,7 +22,8 @@
 	X(scatter) \
 	X(counter) \
 	X(memory) \
-	X(wake)
+	X(wake) \
+	X(shm)
 /* clang-format on */
 
 #define DECLARATION(name) extern const struct bench_suite bench_##name##_suite;

@@ -14,6 +14,7 @@ static enum weir_status twice(void *context, const struct weir_kernel_call *call
 	++*(int *)context;
 	return weir_tensor_scalar_f64(2 * *(const double *)weir_tensor_data(call->inputs[0]), &call->outputs[0]);
 }
+static const struct weir_kernel twice_kernel = {WEIR_KERNEL_INIT, .name = "twice", .run = twice};
 
 struct program {
 	weir_graph *graph;
@@ -33,7 +34,8 @@ static enum weir_status build(struct program *p, weir_error *error)
 	/* WEIR_OK is 0, so calls can be chained. A call that failed has filled *error. */
 	return weir_tensor_queue_create(&options, &p->queue, error) || weir_graph_create(NULL, &p->graph, error) ||
 	               weir_op_placeholder(p->graph, "x", WEIR_F64, &weir_shape_scalar, &p->x, error) ||
-	               weir_op_kernel(p->graph, "twice", twice, &p->calls, &p->x, 1, &type, 1, &p->doubled, NULL, error) ||
+	               weir_op_kernel(p->graph, "twice", &twice_kernel, &p->calls, &p->x, 1, &type, 1, NULL, 0, &p->doubled,
+	                              NULL, error) ||
 	               weir_op_add(p->graph, "plus", p->x, p->x, &p->plus, error) ||
 	               weir_op_dequeue(p->graph, "take", p->queue, &p->item, 1, NULL, error) ||
 	               weir_session_create(p->graph, NULL, &p->session, error)

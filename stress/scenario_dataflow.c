@@ -16,6 +16,7 @@
 #include <string.h>
 #include <weir/critical_section.h>
 #include <weir/flow/graph.h>
+#include <weir/flow/kernel.h>
 #include <weir/flow/op.h>
 #include <weir/flow/session.h>
 #include <weir/flow/trace.h>
@@ -207,12 +208,15 @@ static enum weir_status run_kernel(void *context, const struct weir_kernel_call 
 	return WEIR_OK;
 }
 
+static const struct weir_kernel mixing_kernel = {WEIR_KERNEL_INIT, .name = "kernel", .run = run_kernel};
+
 static void build_kernel(struct world *w, struct entry *e, const char *name, const weir_output inputs[2])
 {
 	struct weir_output_type type = {WEIR_I64, &weir_shape_scalar};
 	weir_error error;
 
-	must(weir_op_kernel(w->graph, name, run_kernel, NULL, inputs, 2, &type, 1, &e->out, NULL, &error), &error);
+	must(weir_op_kernel(w->graph, name, &mixing_kernel, NULL, inputs, 2, &type, 1, NULL, 0, &e->out, NULL, &error),
+	     &error);
 }
 
 static void build_node(struct world *w, uint32_t index)

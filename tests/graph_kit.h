@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <weir/flow/graph.h>
+#include <weir/flow/kernel.h>
 #include <weir/flow/op.h>
 #include <weir/flow/callable.h>
 #include <weir/flow/session.h>
@@ -21,6 +22,9 @@
 
 /* A wait that takes longer has failed. */
 #define KIT_PATIENCE_NS UINT64_C(100000000000)
+
+/* A kind of kernel that calls `fn`. */
+#define KIT_KERNEL(fn) (&(const struct weir_kernel){WEIR_KERNEL_INIT, .name = "kernel", .run = (fn)})
 
 /* kit_shape(2, 3, 4) is [3,4]. */
 static inline weir_shape kit_shape(uint32_t rank, ...)

@@ -115,22 +115,29 @@ static inline int shm_end_steps(void)
 	return 0;
 }
 
+/* Lets the child execute one instruction. Returns 0 if it came to the end of its steps. */
+static inline int shm_step(pid_t child)
+{
+	int status = 0;
+
+	cr_assert_eq(ptrace(PTRACE_SINGLESTEP, child, NULL, NULL), 0);
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert(WIFSTOPPED(status), "the child ended with status %d", status);
+	return WSTOPSIG(status) == SIGTRAP;
+}
+
 /*
  * Lets the child execute `count` instructions and kills it. Returns 0 if it came to the end before;
  * it is killed there.
  */
 static inline int shm_kill_after(pid_t child, size_t count)
 {
-	int status = 0, ended = 0;
+	int goes_on = 1;
 
-	for (size_t i = 0; i < count && !ended; i++) {
-		cr_assert_eq(ptrace(PTRACE_SINGLESTEP, child, NULL, NULL), 0);
-		cr_assert_eq(waitpid(child, &status, 0), child);
-		cr_assert(WIFSTOPPED(status), "the child ended with status %d", status);
-		ended = WSTOPSIG(status) != SIGTRAP;
-	}
+	for (size_t i = 0; i < count && goes_on; i++)
+		goes_on = shm_step(child);
 	shm_kill(child);
-	return !ended;
+	return goes_on;
 }
 
 /* Whether this machine lets a process step through its children. */

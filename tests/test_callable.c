@@ -319,8 +319,8 @@ Test(callable, a_run_on_its_caller_stays_there)
 	weiri_serial_init(&places.calls);
 	cr_assert_eq(weir_op_dequeue(graph, "take", queue, &taken, 1, NULL, NULL), WEIR_OK);
 	for (int i = 0; i < 3; i++)
-		cr_assert_eq(weir_op_kernel(graph, NULL, note_the_thread, &places, i == 1 ? &taken : NULL, i == 1, NULL, 0,
-		                            NULL, &nodes[i], NULL),
+		cr_assert_eq(weir_op_kernel(graph, NULL, KIT_KERNEL(note_the_thread), &places, i == 1 ? &taken : NULL, i == 1,
+		                            NULL, 0, NULL, 0, NULL, &nodes[i], NULL),
 		             WEIR_OK);
 	cr_assert_eq(weir_graph_add_control(graph, nodes[0], taken.node, NULL), WEIR_OK);
 	cr_assert_eq(weir_session_compile(session, NULL, 0, NULL, 0, nodes, 3, NULL, &callable, NULL), WEIR_OK);
@@ -369,7 +369,9 @@ Test(callable, tasks_go_to_the_pool_of_the_run)
 
 	weiri_serial_init(&places.calls);
 	cr_assert_eq(weir_pool_create(&pool_options, &options.pool, NULL), WEIR_OK);
-	cr_assert_eq(weir_op_kernel(graph, NULL, note_the_thread, &places, NULL, 0, NULL, 0, NULL, &node, NULL), WEIR_OK);
+	cr_assert_eq(
+		weir_op_kernel(graph, NULL, KIT_KERNEL(note_the_thread), &places, NULL, 0, NULL, 0, NULL, 0, NULL, &node, NULL),
+		WEIR_OK);
 	callable = compile(session, NULL, 0, NULL, 0, node);
 	cr_expect_eq(weir_callable_run(callable, NULL, NULL, WEIR_NO_DEADLINE, NULL, &options, NULL), WEIR_OK);
 	cr_expect_eq(weiri_serial_take(&places.calls), 1);
@@ -536,7 +538,8 @@ Test(callable, a_pool_without_workers_is_helped_along)
 
 	weiri_serial_init(&places.calls);
 	cr_assert_eq(weir_pool_create(&pool_options, &options.pool, NULL), WEIR_OK);
-	cr_assert_eq(weir_op_kernel(graph, NULL, note_the_thread, &places, NULL, 0, &f32_scalar, 1, &out, NULL, NULL),
+	cr_assert_eq(weir_op_kernel(graph, NULL, KIT_KERNEL(note_the_thread), &places, NULL, 0, &f32_scalar, 1, NULL, 0,
+	                            &out, NULL, NULL),
 	             WEIR_OK);
 	callable = compile(session, NULL, 0, &out, 1, NULL);
 	cr_expect_eq(weir_callable_start(callable, NULL, NULL, NULL, note_the_outcome, &outcome, NULL, &error),
@@ -665,7 +668,8 @@ Test(callable, a_callable_stays_for_a_kernel_that_outlives_its_run)
 	weir_node *node;
 	weir_error error = {.message = ""};
 
-	cr_assert_eq(weir_op_kernel(graph, "stubborn", be_stubborn, &stubborn, NULL, 0, NULL, 0, NULL, &node, NULL),
+	cr_assert_eq(weir_op_kernel(graph, "stubborn", KIT_KERNEL(be_stubborn), &stubborn, NULL, 0, NULL, 0, NULL, 0, NULL,
+	                            &node, NULL),
 	             WEIR_OK);
 	callable = compile(session, NULL, 0, NULL, 0, node);
 	for (uint64_t length_ns = 20000000; !weiri_latch_is_set(&stubborn.started); length_ns *= 2) {
@@ -690,7 +694,8 @@ Test(callable, a_started_run_tells_when_its_kernels_have_ended)
 	weir_node *nodes[2];
 	weir_run *run;
 
-	cr_assert_eq(weir_op_kernel(graph, "stubborn", be_stubborn, &stubborn, NULL, 0, NULL, 0, NULL, &nodes[0], NULL),
+	cr_assert_eq(weir_op_kernel(graph, "stubborn", KIT_KERNEL(be_stubborn), &stubborn, NULL, 0, NULL, 0, NULL, 0, NULL,
+	                            &nodes[0], NULL),
 	             WEIR_OK);
 	cr_assert_eq(weir_op_no_op(graph, NULL, &nodes[1], NULL), WEIR_OK);
 	cr_assert_eq(weir_graph_add_control(graph, nodes[0], nodes[1], NULL), WEIR_OK);
@@ -772,7 +777,8 @@ Test(callable, each_allocation_may_fail)
 	cr_assert_eq(weir_op_enqueue(survivor.graph, NULL, queue, &square, 1, &put, NULL), WEIR_OK);
 	cr_assert_eq(weir_op_dequeue(survivor.graph, NULL, queue, &survivor.out, 1, NULL, NULL), WEIR_OK);
 	cr_assert_eq(weir_graph_add_control(survivor.graph, put, survivor.out.node, NULL), WEIR_OK);
-	cr_assert_eq(weir_op_kernel(survivor.graph, NULL, do_nothing, NULL, NULL, 0, NULL, 0, NULL, &survivor.kernel, NULL),
+	cr_assert_eq(weir_op_kernel(survivor.graph, NULL, KIT_KERNEL(do_nothing), NULL, NULL, 0, NULL, 0, NULL, 0, NULL,
+	                            &survivor.kernel, NULL),
 	             WEIR_OK);
 	cr_expect_gt(fail_each_allocation(use_a_session, &survivor), 8);
 	cr_assert_eq(weir_graph_destroy(survivor.graph, NULL), WEIR_OK);

@@ -261,8 +261,8 @@ Test(conformance_queue_graph, FIFO_075_a_failure_elsewhere_cancels_a_blocked_deq
 
 	open_line(&line, &fifo_kind, 10);
 	one = kit_constant(line.graph, number(1));
-	cr_assert_eq(weir_op_kernel(line.graph, "assertion", fail_beside_a_waiter, line.queue, NULL, 0, NULL, 0, NULL,
-	                            &assertion, NULL),
+	cr_assert_eq(weir_op_kernel(line.graph, "assertion", KIT_KERNEL(fail_beside_a_waiter), line.queue, NULL, 0, NULL, 0,
+	                            NULL, 0, NULL, &assertion, NULL),
 	             WEIR_OK);
 	cr_assert_eq(weir_op_enqueue(line.graph, NULL, line.queue, &one, 1, &targets[1], NULL), WEIR_OK);
 	cr_assert_eq(weir_graph_add_control(line.graph, assertion, targets[1], NULL), WEIR_OK);

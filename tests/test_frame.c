@@ -275,7 +275,8 @@ static weir_output giving(weir_graph *graph, struct giver *giver)
 	struct weir_output_type type = {WEIR_F32, &shape};
 	weir_output out;
 
-	cr_assert_eq(weir_op_kernel(graph, NULL, give, giver, NULL, 0, &type, 1, &out, NULL, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_kernel(graph, NULL, KIT_KERNEL(give), giver, NULL, 0, &type, 1, NULL, 0, &out, NULL, NULL),
+	             WEIR_OK);
 	return out;
 }
 
@@ -376,12 +377,12 @@ static void set_scene(struct scene *scene, weir_kernel_fn *looks)
 	struct weir_output_type type = {WEIR_F32, &scalar};
 
 	*scene = (struct scene){.watched = {.value = 3}, .graph = kit_graph()};
-	cr_assert_eq(
-		weir_op_kernel(scene->graph, NULL, make_watched, &scene->watched, NULL, 0, &type, 1, &scene->made, NULL, NULL),
-		WEIR_OK);
-	cr_assert_eq(
-		weir_op_kernel(scene->graph, NULL, looks, &scene->watched, NULL, 0, NULL, 0, NULL, &scene->looks, NULL),
-		WEIR_OK);
+	cr_assert_eq(weir_op_kernel(scene->graph, NULL, KIT_KERNEL(make_watched), &scene->watched, NULL, 0, &type, 1, NULL,
+	                            0, &scene->made, NULL, NULL),
+	             WEIR_OK);
+	cr_assert_eq(weir_op_kernel(scene->graph, NULL, KIT_KERNEL(looks), &scene->watched, NULL, 0, NULL, 0, NULL, 0, NULL,
+	                            &scene->looks, NULL),
+	             WEIR_OK);
 }
 
 static void look_after(struct scene *scene, weir_node *node)
@@ -479,7 +480,9 @@ Test(frame, a_handle_is_released_at_the_last_use_of_its_value)
 	weir_tensor_release(first);
 	cr_assert_eq(weir_op_read(graph, NULL, replacing.var, &read, NULL), WEIR_OK);
 	out = add(graph, square(graph, read), read);
-	cr_assert_eq(weir_op_kernel(graph, NULL, replace, &replacing, NULL, 0, NULL, 0, NULL, &kernel, NULL), WEIR_OK);
+	cr_assert_eq(
+		weir_op_kernel(graph, NULL, KIT_KERNEL(replace), &replacing, NULL, 0, NULL, 0, NULL, 0, NULL, &kernel, NULL),
+		WEIR_OK);
 	cr_assert_eq(weir_graph_add_control(graph, out.node, kernel, NULL), WEIR_OK);
 	for (int i = 0; i < 3; i++) {
 		cr_expect_eq(kit_run_target(session, kernel, NULL), WEIR_OK);

@@ -55,6 +55,8 @@
 #include "sync/pending.h"
 #include "run/inbox.h"
 #include "run/members.h"
+#include "shm/frames.h"
+#include "shm/newest.h"
 #include "sync/delivery.h"
 #include "sync/eventcount.h"
 #include "sync/hash_list.h"
@@ -1510,4 +1512,90 @@ Test(invariants, a_sound_structure_breaks_none)
 	char said[SAID];
 
 	cr_assert_eq(run_child(break_nothing, said), 0, "%s", said);
+}
+
+/* -- between processes ------------------------------------------------------------------------- */
+
+static char frames_memory[16384] __attribute__((aligned(128)));
+
+/* A ring of 2 frames and a hand for 1 process, which has its seat. */
+static struct weiri_frames *frames_begin(void)
+{
+	static struct weiri_frames frames;
+	const struct weiri_frames_geometry geometry = {2, 8, 1, 1};
+	struct weiri_frames_layout layout;
+
+	if (!weiri_frames_lay_out(&geometry, &layout) || layout.size > sizeof(frames_memory) / 2)
+		_exit(1);
+	weiri_frames_fill(&geometry, &layout, frames_memory + offsetof(weir_ring, tail_hint));
+	weiri_frames_open(&frames, (weir_ring *)(void *)frames_memory, &geometry, &layout);
+	if (!weiri_frames_sit(&frames, 0))
+		_exit(1);
+	return &frames;
+}
+
+static void hand_with_an_impossible_frame(void)
+{
+	struct weiri_frames *frames = frames_begin();
+
+	frames->own[0].frame = frames->count;
+	(void)weiri_frames_publish(frames, 0);
+}
+
+/* The newest value for 1 process with 1 claim: 3 buffers. */
+static struct weiri_newest *newest_begin(void)
+{
+	static struct weiri_newest newest;
+	const struct weiri_newest_geometry geometry = {8, 1, 1};
+	struct weiri_newest_layout layout;
+
+	if (!weiri_newest_lay_out(&geometry, &layout) || layout.size > sizeof(frames_memory))
+		_exit(1);
+	weiri_newest_open(&newest, &geometry, &layout, frames_memory);
+	if (!weiri_newest_sit(&newest, 1) || !weiri_newest_become_writer(&newest))
+		_exit(1);
+	return &newest;
+}
+
+static void write_newest(struct weiri_newest *newest)
+{
+	uint32_t number;
+
+	(void)weiri_newest_prepare(newest, &number);
+	(void)weiri_newest_publish(newest, number);
+}
+
+static void no_buffer_left_to_write(void)
+{
+	struct weiri_newest *newest = newest_begin();
+	int claim;
+
+	write_newest(newest);
+	(void)weiri_newest_claim(newest, &claim);
+	write_newest(newest);
+	newest->count = 2; /* one is read, and one is the newest */
+	write_newest(newest);
+}
+
+static void buffer_beyond_the_last(void)
+{
+	struct weiri_newest *newest = newest_begin();
+
+	(void)weiri_newest_publish(newest, newest->count);
+}
+
+static void publish_without_the_role(void)
+{
+	struct weiri_newest *newest = newest_begin();
+
+	weiri_store_relaxed(newest->writer, UINT64_C(7) << 32 | 1);
+	write_newest(newest);
+}
+
+Test(invariants, of_shared_memory)
+{
+	expect_broken("X4", hand_with_an_impossible_frame);
+	expect_broken("N1", no_buffer_left_to_write);
+	expect_broken("N3", buffer_beyond_the_last);
+	expect_broken("N4", publish_without_the_role);
 }

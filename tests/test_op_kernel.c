@@ -35,7 +35,8 @@ Test(op_kernel, a_kernel_computes_from_its_inputs)
 
 		weiri_serial_init(&calls);
 		for (int i = 0; i < 2; i++)
-			cr_assert_eq(weir_op_kernel(graph, NULL, increment, &calls, &x, 1, &f32_scalar, 1, &out[i], NULL, NULL),
+			cr_assert_eq(weir_op_kernel(graph, NULL, KIT_KERNEL(increment), &calls, &x, 1, &f32_scalar, 1, NULL, 0,
+			                            &out[i], NULL, NULL),
 			             WEIR_OK);
 		cr_assert_eq(weir_op_add(graph, NULL, out[0], out[1], &sum, NULL), WEIR_OK);
 		for (int i = 0; i < 100; i++)
@@ -59,7 +60,9 @@ Test(op_kernel, a_kernel_is_told_the_name_of_its_node)
 	weir_node *node;
 	char name[32] = "";
 
-	cr_assert_eq(weir_op_kernel(graph, "measure", note_the_name, name, NULL, 0, NULL, 0, NULL, &node, NULL), WEIR_OK);
+	cr_assert_eq(
+		weir_op_kernel(graph, "measure", KIT_KERNEL(note_the_name), name, NULL, 0, NULL, 0, NULL, 0, NULL, &node, NULL),
+		WEIR_OK);
 	cr_assert_eq(kit_run_target(session, node, NULL), WEIR_OK);
 	cr_expect_str_eq(name, "measure");
 	kit_end(session, graph);
@@ -105,7 +108,9 @@ static void expect_failure(weir_kernel_fn *fn, enum weir_status status, const ch
 	weir_tensor *result = NULL;
 	weir_error error;
 
-	cr_assert_eq(weir_op_kernel(graph, "reader", fn, NULL, NULL, 0, &f32_scalar, 1, &out, NULL, NULL), WEIR_OK);
+	cr_assert_eq(
+		weir_op_kernel(graph, "reader", KIT_KERNEL(fn), NULL, NULL, 0, &f32_scalar, 1, NULL, 0, &out, NULL, NULL),
+		WEIR_OK);
 	cr_expect_eq(weir_session_run(session, NULL, 0, &out, 1, &result, NULL, 0, WEIR_NO_DEADLINE, NULL, &error), status);
 	cr_expect_str_eq(error.message, message);
 	cr_expect_null(result);
@@ -136,21 +141,29 @@ Test(op_kernel, builders_refuse_bad_arguments)
 	weir_node *node = NULL;
 	weir_error error;
 
-	cr_expect_eq(weir_op_kernel(graph, NULL, NULL, NULL, NULL, 0, NULL, 0, NULL, &node, &error), WEIR_INVALID_ARGUMENT);
-	cr_expect_eq(weir_op_kernel(NULL, NULL, fail, NULL, NULL, 0, NULL, 0, NULL, &node, &error), WEIR_INVALID_ARGUMENT);
-	cr_expect_eq(weir_op_kernel(graph, NULL, fail, NULL, NULL, 1, NULL, 0, NULL, &node, &error), WEIR_INVALID_ARGUMENT);
-	cr_expect_eq(weir_op_kernel(graph, NULL, fail, NULL, &nothing, 1, NULL, 0, NULL, &node, &error),
+	cr_expect_eq(weir_op_kernel(graph, NULL, NULL, NULL, NULL, 0, NULL, 0, NULL, 0, NULL, &node, &error),
 	             WEIR_INVALID_ARGUMENT);
-	cr_expect_eq(weir_op_kernel(graph, NULL, fail, NULL, NULL, 0, NULL, 1, &out, &node, &error), WEIR_INVALID_ARGUMENT);
-	cr_expect_eq(weir_op_kernel(graph, NULL, fail, NULL, NULL, 0, &f32_scalar, 1, NULL, &node, &error),
+	cr_expect_eq(weir_op_kernel(NULL, NULL, KIT_KERNEL(fail), NULL, NULL, 0, NULL, 0, NULL, 0, NULL, &node, &error),
 	             WEIR_INVALID_ARGUMENT);
-	cr_expect_eq(weir_op_kernel(graph, NULL, fail, NULL, NULL, 0, &no_dtype, 1, &out, &node, &error),
-	             WEIR_INVALID_ARGUMENT);
-	cr_expect_eq(weir_op_kernel(graph, NULL, fail, NULL, NULL, 0, &bad_rank, 1, &out, &node, &error),
+	cr_expect_eq(weir_op_kernel(graph, NULL, KIT_KERNEL(fail), NULL, NULL, 1, NULL, 0, NULL, 0, NULL, &node, &error),
 	             WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(
-		weir_op_kernel(graph, NULL, fail, NULL, NULL, 0, &f32_scalar, WEIR_KERNEL_MAX_OUTPUTS + 1, &out, &node, &error),
+		weir_op_kernel(graph, NULL, KIT_KERNEL(fail), NULL, &nothing, 1, NULL, 0, NULL, 0, NULL, &node, &error),
 		WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_op_kernel(graph, NULL, KIT_KERNEL(fail), NULL, NULL, 0, NULL, 1, NULL, 0, &out, &node, &error),
+	             WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(
+		weir_op_kernel(graph, NULL, KIT_KERNEL(fail), NULL, NULL, 0, &f32_scalar, 1, NULL, 0, NULL, &node, &error),
+		WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(
+		weir_op_kernel(graph, NULL, KIT_KERNEL(fail), NULL, NULL, 0, &no_dtype, 1, NULL, 0, &out, &node, &error),
+		WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(
+		weir_op_kernel(graph, NULL, KIT_KERNEL(fail), NULL, NULL, 0, &bad_rank, 1, NULL, 0, &out, &node, &error),
+		WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_op_kernel(graph, NULL, KIT_KERNEL(fail), NULL, NULL, 0, &f32_scalar, WEIR_KERNEL_MAX_OUTPUTS + 1,
+	                            NULL, 0, &out, &node, &error),
+	             WEIR_INVALID_ARGUMENT);
 	cr_expect_null(node);
 	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
 }
@@ -212,7 +225,8 @@ Test(op_kernel, a_deadline_leaves_a_kernel_that_ignores_its_token_behind)
 	weir_error error = {.message = ""};
 
 	init_stubborn(&stubborn, 0);
-	cr_assert_eq(weir_op_kernel(graph, "stubborn", be_stubborn, &stubborn, &x, 1, &f32_scalar, 1, &out, NULL, NULL),
+	cr_assert_eq(weir_op_kernel(graph, "stubborn", KIT_KERNEL(be_stubborn), &stubborn, &x, 1, &f32_scalar, 1, NULL, 0,
+	                            &out, NULL, NULL),
 	             WEIR_OK);
 	/*
 	 * The deadline may pass before the kernel has begun. Then the kernel is left out, and the test tries
@@ -264,7 +278,8 @@ static void cancel_a_kernel(int looks_at_the_token)
 	weir_output out;
 
 	init_stubborn(&stubborn, looks_at_the_token);
-	cr_assert_eq(weir_op_kernel(graph, "kernel", be_stubborn, &stubborn, &x, 1, &f32_scalar, 1, &out, NULL, NULL),
+	cr_assert_eq(weir_op_kernel(graph, "kernel", KIT_KERNEL(be_stubborn), &stubborn, &x, 1, &f32_scalar, 1, NULL, 0,
+	                            &out, NULL, NULL),
 	             WEIR_OK);
 	cr_assert_eq(weir_cancel_create(NULL, &options.cancel, NULL), WEIR_OK);
 	firing = (struct firing){options.cancel, &stubborn};
@@ -321,11 +336,13 @@ Test(op_kernel, kernels_that_run_the_session_do_not_exhaust_its_workers)
 
 		weiri_latch_init(&nested.destroyed);
 		for (int i = 0; i < 2; i++)
-			cr_assert_eq(weir_op_kernel(graph, NULL, increment, NULL, &x, 1, &f32_scalar, 1, &inner[i], NULL, NULL),
+			cr_assert_eq(weir_op_kernel(graph, NULL, KIT_KERNEL(increment), NULL, &x, 1, &f32_scalar, 1, NULL, 0,
+			                            &inner[i], NULL, NULL),
 			             WEIR_OK);
 		cr_assert_eq(weir_op_add(graph, NULL, inner[0], inner[1], &nested.out, NULL), WEIR_OK);
 		for (int i = 0; i < OUTER; i++) {
-			cr_assert_eq(weir_op_kernel(graph, NULL, run_nested, &nested, NULL, 0, &f32_scalar, 1, &outer, NULL, NULL),
+			cr_assert_eq(weir_op_kernel(graph, NULL, KIT_KERNEL(run_nested), &nested, NULL, 0, &f32_scalar, 1, NULL, 0,
+			                            &outer, NULL, NULL),
 			             WEIR_OK);
 			cr_assert_eq(weir_op_add(graph, NULL, total, outer, &total, NULL), WEIR_OK);
 		}

@@ -206,7 +206,9 @@ Test(op_queue, blocked_operations_hold_no_worker)
 	float sum = 0;
 
 	open_line(&line, 10, 1);
-	cr_assert_eq(weir_op_kernel(line.graph, "marker", tell, &to_come, NULL, 0, NULL, 0, NULL, &marker, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_kernel(line.graph, "marker", KIT_KERNEL(tell), &to_come, NULL, 0, NULL, 0, NULL, 0, NULL,
+	                            &marker, NULL),
+	             WEIR_OK);
 	cr_assert_eq(weir_graph_add_control(line.graph, marker, line.taken.node, NULL), WEIR_OK);
 	cr_assert_eq(weir_op_identity(line.graph, NULL, line.taken, &never, NULL), WEIR_OK);
 	/*

@@ -120,7 +120,9 @@ Test(op_section, CRS_003_a_body_that_fails_leaves_the_section)
 		weir_output good = read_then_add(graph, section, var, kit_constant(graph, kit_f32(1)));
 		weir_error error;
 
-		cr_assert_eq(weir_op_kernel(graph, NULL, fail, NULL, NULL, 0, NULL, 0, NULL, &kernel, NULL), WEIR_OK);
+		cr_assert_eq(
+			weir_op_kernel(graph, NULL, KIT_KERNEL(fail), NULL, NULL, 0, NULL, 0, NULL, 0, NULL, &kernel, NULL),
+			WEIR_OK);
 		cr_assert_eq(weir_op_critical_section(graph, "bad", section, 0, &kernel, 1, NULL, 0, NULL, &bad, &error),
 		             WEIR_OK, "%s", error.message);
 		for (int i = 0; i < 100; i++) {
@@ -249,7 +251,7 @@ static void *run_captures(void *context)
 	return NULL;
 }
 
-Test(op_section, CRS_008_what_comes_from_outside_is_there_before)
+Test(op_section, what_comes_from_outside_is_there_before)
 {
 	weir_critical_section *section = a_section("cs");
 	struct capture capture = {.graph = kit_graph()};
@@ -568,7 +570,8 @@ Test(op_section, a_step_that_is_cancelled_inside_leaves)
 		weir_error error;
 
 		cr_assert_eq(weir_cancel_create(NULL, &options.cancel, NULL), WEIR_OK);
-		cr_assert_eq(weir_op_kernel(graph, NULL, fire, options.cancel, NULL, 0, NULL, 0, NULL, &body[0], NULL),
+		cr_assert_eq(weir_op_kernel(graph, NULL, KIT_KERNEL(fire), options.cancel, NULL, 0, NULL, 0, NULL, 0, NULL,
+		                            &body[0], NULL),
 		             WEIR_OK);
 		cr_assert_eq(weir_op_assign_add(graph, NULL, var, kit_constant(graph, kit_f32(1)), &added, NULL), WEIR_OK);
 		cr_assert_eq(weir_graph_add_control(graph, body[0], added.node, NULL), WEIR_OK);
@@ -605,9 +608,12 @@ Test(op_section, a_kernel_inside_is_refused_to_wait_for_itself)
 	weir_node *kernel, *alone, *whole;
 	weir_error error;
 
-	cr_assert_eq(weir_op_kernel(graph, NULL, execute_the_same, section, NULL, 0, NULL, 0, NULL, &kernel, NULL),
+	cr_assert_eq(weir_op_kernel(graph, NULL, KIT_KERNEL(execute_the_same), section, NULL, 0, NULL, 0, NULL, 0, NULL,
+	                            &kernel, NULL),
 	             WEIR_OK);
-	cr_assert_eq(weir_op_kernel(graph, NULL, execute_the_same, section, NULL, 0, NULL, 0, NULL, &alone, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_kernel(graph, NULL, KIT_KERNEL(execute_the_same), section, NULL, 0, NULL, 0, NULL, 0, NULL,
+	                            &alone, NULL),
+	             WEIR_OK);
 	cr_assert_eq(weir_op_critical_section(graph, NULL, section, 0, &kernel, 1, NULL, 0, NULL, &whole, NULL), WEIR_OK);
 	expect_refused(&error, kit_run_target(session, whole, &error), WEIR_FAILED_PRECONDITION, "\"cs\"");
 	cr_expect_eq(kit_run_target(session, alone, &error), WEIR_OK, "%s", error.message);
@@ -684,7 +690,9 @@ static weir_node *noting(weir_graph *graph, const char *name, struct note *note)
 {
 	weir_node *node = NULL;
 
-	cr_assert_eq(weir_op_kernel(graph, name, note_number, note, NULL, 0, NULL, 0, NULL, &node, NULL), WEIR_OK);
+	cr_assert_eq(
+		weir_op_kernel(graph, name, KIT_KERNEL(note_number), note, NULL, 0, NULL, 0, NULL, 0, NULL, &node, NULL),
+		WEIR_OK);
 	return node;
 }
 

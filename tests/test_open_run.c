@@ -258,7 +258,9 @@ Test(open_run, an_op_that_fails_ends_the_waits)
 		weir_error error;
 		weir_run *run;
 
-		cr_assert_eq(weir_op_kernel(graph, "broken", fail, NULL, &x, 1, &type, 1, &out, NULL, NULL), WEIR_OK);
+		cr_assert_eq(
+			weir_op_kernel(graph, "broken", KIT_KERNEL(fail), NULL, &x, 1, &type, 1, NULL, 0, &out, NULL, NULL),
+			WEIR_OK);
 		callable = compile_late(session, &x, 1, &out, 1, NULL);
 		run = open_run(callable);
 		cr_assert_eq(feed_f32(run, 0, 1, &error), WEIR_OK);

@@ -626,7 +626,9 @@ Test(session, the_same_step_again_keeps_no_more_memory)
 	size_t kept = 0;
 
 	cr_assert_eq(weir_op_add(graph, NULL, x, y, &out, NULL), WEIR_OK);
-	cr_assert_eq(weir_op_kernel(graph, NULL, do_nothing, NULL, NULL, 0, NULL, 0, NULL, &target, NULL), WEIR_OK);
+	cr_assert_eq(
+		weir_op_kernel(graph, NULL, KIT_KERNEL(do_nothing), NULL, NULL, 0, NULL, 0, NULL, 0, NULL, &target, NULL),
+		WEIR_OK);
 	cr_assert_eq(weir_session_create(graph, &options, &session, NULL), WEIR_OK);
 	for (int i = 0; i < 5; i++) {
 		weir_tensor *sum = NULL;
@@ -848,7 +850,8 @@ Test(session, running_survives_every_allocation_failing)
 	cr_assert_eq(weir_op_dequeue(survivor.graph, NULL, queue, &taken, 1, NULL, NULL), WEIR_OK);
 	cr_assert_eq(weir_graph_add_control(survivor.graph, put, taken.node, NULL), WEIR_OK);
 	cr_assert_eq(weir_op_matmul(survivor.graph, NULL, read, taken, 0, &survivor.product, NULL), WEIR_OK);
-	cr_assert_eq(weir_op_kernel(survivor.graph, NULL, do_nothing, NULL, NULL, 0, NULL, 0, NULL, &survivor.target, NULL),
+	cr_assert_eq(weir_op_kernel(survivor.graph, NULL, KIT_KERNEL(do_nothing), NULL, NULL, 0, NULL, 0, NULL, 0, NULL,
+	                            &survivor.target, NULL),
 	             WEIR_OK);
 	cr_expect_gt(fail_each_allocation(run_something, &survivor), 8);
 	cr_assert_eq(weir_graph_destroy(survivor.graph, NULL), WEIR_OK);

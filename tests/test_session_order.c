@@ -41,8 +41,8 @@ static void open_bench(struct bench *bench)
 	cr_assert_eq(weir_op_no_op(bench->graph, "first", &bench->first, NULL), WEIR_OK);
 	for (int i = 0; i < NODES; i++) {
 		bench->tracers[i] = (struct tracer){&bench->trace, i + 1};
-		cr_assert_eq(weir_op_kernel(bench->graph, NULL, note, &bench->tracers[i], NULL, 0, NULL, 0, NULL,
-		                            &bench->nodes[i], NULL),
+		cr_assert_eq(weir_op_kernel(bench->graph, NULL, KIT_KERNEL(note), &bench->tracers[i], NULL, 0, NULL, 0, NULL, 0,
+		                            NULL, &bench->nodes[i], NULL),
 		             WEIR_OK);
 	}
 }

@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <weir/cancel.h>
 #include <weir/shm_latest.h>
@@ -602,6 +603,58 @@ Test(shm_ring, a_bell_is_rung_once_for_a_poller_that_asked)
 	(void)close(peers.file);
 }
 
+Test(shm_ring, a_bell_that_could_block_or_kill_is_refused)
+{
+	int file = shm_file(), blocking = eventfd(0, EFD_CLOEXEC), fit = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	weir_shm_ring *ring = make(file, 4, ITEM, 1, 1);
+	int ends[2];
+
+	cr_assert_eq(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
+	cr_assert_eq(weir_shm_ring_set_bell(ring, WEIR_SHM_RING_ITEMS, blocking), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_shm_ring_set_bell(ring, WEIR_SHM_RING_ITEMS, ends[1]), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_shm_ring_set_bell(ring, WEIR_SHM_RING_ITEMS, -2), WEIR_INVALID_ARGUMENT);
+	(void)close(ends[0]);
+	(void)close(ends[1]);
+	cr_assert_eq(weir_shm_ring_set_bell(ring, WEIR_SHM_RING_ITEMS, ends[1]), WEIR_INVALID_ARGUMENT, "closed");
+	cr_assert_eq(weir_shm_ring_set_bell(ring, WEIR_SHM_RING_ITEMS, fit), WEIR_OK);
+	cr_assert_eq(weir_shm_ring_set_bell(ring, WEIR_SHM_RING_ITEMS, -1), WEIR_OK);
+	cr_assert_eq(weir_shm_ring_destroy(ring, NULL), WEIR_OK);
+	(void)close(blocking);
+	(void)close(fit);
+	(void)close(file);
+}
+
+/* In a process of its own, for the limit stays. */
+static int create_beyond_the_limit(void *context)
+{
+	const struct peers *peers = context;
+	const struct rlimit limit = {100000, 100000};
+	weir_shm_ring *ring = NULL;
+	weir_error error = {.message = ""};
+	sigset_t pending, mask;
+
+	CHILD_CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+	CHILD_CHECK(weir_shm_ring_create(peers->file, 1024, 4096, NULL, &ring, &error) == WEIR_RESOURCE_EXHAUSTED);
+	CHILD_CHECK(strstr(error.message, "cannot grow") != NULL && ring == NULL);
+	CHILD_CHECK(pthread_sigmask(SIG_BLOCK, NULL, &mask) == 0 && sigismember(&mask, SIGXFSZ) == 0);
+	/* A signal that was pending before is still pending. */
+	CHILD_CHECK(sigaddset(&mask, SIGXFSZ) == 0 && pthread_sigmask(SIG_BLOCK, &mask, NULL) == 0);
+	CHILD_CHECK(weir_shm_ring_create(peers->file, 1024, 4096, NULL, &ring, &error) == WEIR_RESOURCE_EXHAUSTED);
+	CHILD_CHECK(sigpending(&pending) == 0 && sigismember(&pending, SIGXFSZ) == 0);
+	CHILD_CHECK(raise(SIGXFSZ) == 0);
+	CHILD_CHECK(weir_shm_ring_create(peers->file, 1024, 4096, NULL, &ring, &error) == WEIR_RESOURCE_EXHAUSTED);
+	CHILD_CHECK(sigpending(&pending) == 0 && sigismember(&pending, SIGXFSZ) == 1);
+	return 0;
+}
+
+Test(shm_ring, a_limit_of_file_size_is_a_status_and_no_signal)
+{
+	struct peers peers = {.file = shm_file()};
+
+	shm_join(shm_child(create_beyond_the_limit, &peers));
+	(void)close(peers.file);
+}
+
 /* -- kill -9 ----------------------------------------------------------------------------------- */
 
 struct death {
@@ -713,24 +766,68 @@ Test(shm_ring, killed_at_each_instruction_of_a_dequeue_and_overtaken)
 	die_at_each(true, true);
 }
 
+enum { VICTIMS_SEAT = 1 };
+
 static int die_in_a_recovery(void *context)
 {
 	const struct death *death = context;
 	struct weiri_frames *frames;
-	const weiri_seat *seats;
 	weir_shm_ring *ring;
 
 	CHILD_CHECK(weir_shm_ring_attach(death->file, &ring, NULL) == WEIR_OK);
 	frames = (struct weiri_frames *)(void *)ring;
-	seats = (const weiri_seat *)(const void *)(frames->shared + frames->layout.seats);
 	CHILD_CHECK(shm_begin_steps() == 0);
-	{
-		uint32_t interrupted = 0;
-
-		(void)weiri_frames_recover(frames, 0, weiri_seats_owner(&seats[0]), &interrupted);
-	}
+	(void)weiri_frames_recover_hands(frames, VICTIMS_SEAT,
+	                                 weiri_seats_owner(&weiri_frames_seats(frames)[VICTIMS_SEAT]));
 	(void)shm_end_steps();
 	return 0;
+}
+
+/* Where a taker dies: after its CAS, after it has stored the token, and before it has stored `kept`. */
+enum place { AFTER_CAS, AFTER_TOKEN, BEFORE_KEPT, PLACES };
+
+/* What the taker changes, in this order. */
+struct changes {
+	uint64_t slot, token, kept;
+};
+
+static struct changes look_at(const struct weiri_frames *frames, uint32_t frame)
+{
+	const _Atomic(uint64_t) *slots = frames->ring->slots;
+
+	return (struct changes){weiri_load_acquire(&slots[0]), weiri_load_acquire(&weiri_frames_at(frames, frame)->token),
+	                        weiri_load_acquire(&frames->hands[VICTIMS_SEAT].kept)};
+}
+
+/* Returns how many instructions the taker has executed when it is at the place. */
+static size_t steps_to(enum place place)
+{
+	struct death death = {.file = shm_file(), .takes = true};
+	weir_shm_ring *ring = make(death.file, DEATH_CAPACITY, ITEM, 2, 1);
+	const struct weiri_frames *frames = (const struct weiri_frames *)(void *)ring;
+	struct changes before, now;
+	size_t steps = 0;
+	uint32_t frame;
+	pid_t child;
+
+	cr_assert_eq(put(ring, 1), WEIR_OK);
+	before = look_at(frames, 0);
+	frame = (uint32_t)(before.slot & ((UINT64_C(1) << frames->ring->cell_bits) - 1));
+	before = now = look_at(frames, frame);
+	child = shm_stepped_child(die_in_a_call, &death);
+	while (place == AFTER_CAS     ? now.slot == before.slot
+	       : place == AFTER_TOKEN ? now.token == before.token
+	                              : now.kept == before.kept) {
+		cr_assert(shm_step(child), "the taker has ended before");
+		now = look_at(frames, frame);
+		steps++;
+	}
+	cr_assert(place != AFTER_CAS || now.token == before.token);
+	cr_assert(place != AFTER_TOKEN || (now.slot != before.slot && now.kept == before.kept));
+	shm_kill(child);
+	cr_assert_eq(weir_shm_ring_destroy(ring, NULL), WEIR_OK);
+	(void)close(death.file);
+	return place == BEFORE_KEPT ? steps - 1 : steps;
 }
 
 /*
@@ -740,27 +837,21 @@ static int die_in_a_recovery(void *context)
 static int recover_and_die_at(size_t first, size_t at)
 {
 	struct death death = {.file = shm_file(), .takes = true};
-	weir_shm_ring *ring;
-	uint64_t number;
+	weir_shm_ring *ring = make(death.file, DEATH_CAPACITY, ITEM, 3, 1);
+	uint64_t number = 0;
 	size_t freed;
 	int goes_on;
 
-	ring = make(death.file, DEATH_CAPACITY, ITEM, 3, 1); /* seat 0 is this process's */
-	cr_assert_eq(weir_shm_ring_destroy(ring, NULL), WEIR_OK);
-	{
-		pid_t child = shm_stepped_child(die_in_a_call, &death); /* it has seat 0 */
-
-		(void)shm_kill_after(child, first);
-	}
-	ring = join(death.file); /* seat 1: seat 0 is not free before a recovery */
-	for (uint64_t i = 1; i <= 3; i++)
-		(void)put(ring, i);
+	cr_assert_eq(put(ring, 1), WEIR_OK);
+	(void)shm_kill_after(shm_stepped_child(die_in_a_call, &death), first);
+	cr_assert_eq(weir_shm_ring_size_approx(ring), 0u, "the taker has not taken");
+	cr_assert_eq(put(ring, 2), WEIR_OK);
 	goes_on = shm_kill_after(shm_stepped_child(die_in_a_recovery, &death), at);
 	cr_assert_eq(weir_shm_ring_recover(ring, &freed), WEIR_OK);
 	cr_assert_eq(freed, 2u);
 	expect_whole(ring);
-	while (get(ring, &number) == WEIR_OK)
-		;
+	cr_assert_eq(get(ring, &number), WEIR_OK);
+	cr_assert_eq(number, 2u);
 	expect_exact(ring, 50);
 	cr_assert_eq(weir_shm_ring_destroy(ring, NULL), WEIR_OK);
 	(void)close(death.file);
@@ -770,9 +861,12 @@ static int recover_and_die_at(size_t first, size_t at)
 Test(shm_ring, killed_at_each_instruction_of_a_recovery)
 {
 	shm_steps_or_skip();
-	for (size_t first = 60; first < 140; first += 20) {
-		for (size_t at = 0; recover_and_die_at(first * SHM_STEP_STRIDE, at); at += 3 * SHM_STEP_STRIDE)
-			;
+	for (enum place place = AFTER_CAS; place < PLACES; place++) {
+		size_t first = steps_to(place), at = 0;
+
+		while (recover_and_die_at(first, at))
+			at += SHM_STEP_STRIDE;
+		cr_assert_gt(at, 50u, "the recovery has %zu instructions", at);
 	}
 }
 

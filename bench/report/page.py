@@ -50,6 +50,7 @@ TITLES = {
     "publish": "Replacing a large value",
     "memory": "Memory while a reader is stopped",
     "wake": "Waking a thread",
+    "shm": "Messages between processes",
 }
 PERCENTILES = ["p50", "p90", "p99", "p99.9", "p99.99", "max"]
 

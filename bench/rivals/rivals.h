@@ -52,6 +52,9 @@ extern const struct wake_contender weir_wake_contender, futex_wake_contender, ev
 	condition_wake_contender;
 extern const struct loop_contender weir_loop_contender, weir_glib_loop_contender, mutex_loop_contender,
 	glib_loop_contender, weir_libuv_loop_contender, libuv_loop_contender, weir_watch_contender, mutex_watch_contender;
+extern const struct carrier_contender weir_carrier_contender, weir_frame_carrier_contender, dpdk_carrier_contender,
+	boost_carrier_contender, mutex_carrier_contender, pipe_carrier_contender, socket_carrier_contender,
+	python_carrier_contender;
 
 /* The value of an update_contender. */
 struct shared_value {

@@ -451,6 +451,7 @@ const struct scatter_contender *const bench_scatters[] = {&skipping_table, NULL}
 const struct ring_contender *const bench_shuffle_tries[] = {NULL};
 const struct memory_contender *const bench_memories[] = {NULL};
 const struct wake_contender *const bench_wakes[] = {NULL};
+const struct carrier_contender *const bench_carriers[] = {NULL};
 const struct loop_contender *const bench_watches[] = {NULL};
 const struct loop_contender *const bench_loops[] = {NULL};
 const char *const bench_absent[] = {NULL};

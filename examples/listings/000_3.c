@@ -45,6 +45,8 @@ static enum weir_status random_normal(void *context, const struct weir_kernel_ca
 	++*number;
 	return weir_tensor_copy_of(WEIR_F32, &shape, values, NULL, &call->outputs[0]);
 }
+static const struct weir_kernel random_normal_kernel = {WEIR_KERNEL_INIT, .name = "random_normal",
+                                                        .run = random_normal};
 
 struct program {
 	weir_session *session;
@@ -112,8 +114,8 @@ int main(void)
 	weir_graph *graph;
 
 	must(weir_graph_create(NULL, &graph, &listing_error));
-	must(weir_op_kernel(graph, "random_normal", random_normal, &p.produced, NULL, 0, &type, 1, &source, NULL,
-	                    &listing_error));
+	must(weir_op_kernel(graph, "random_normal", &random_normal_kernel, &p.produced, NULL, 0, &type, 1, NULL, 0, &source,
+	                    NULL, &listing_error));
 	must(weir_op_enqueue(graph, "enqueue", queue, &source, 1, &p.enqueue, &listing_error));
 	must(weir_op_dequeue(graph, "dequeue", queue, &p.dequeue, 1, NULL, &listing_error));
 	must(weir_session_create(graph, NULL, &p.session, &listing_error));

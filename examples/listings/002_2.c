@@ -1,49 +1,74 @@
 /*
- * 002_2.c - five updates in a row, then a read: prints 5 and 5.
+ * 002_2.c - a function with a loop of as many updates as its argument says, then a read: prints 5
+ * and 5.
  *
- * No value flows from one update to the next. Control edges order the updates, and the read after
- * them.
+ * No value flows from one update to the next, or to the read. The automatic control edges of the
+ * function order them: an iteration follows the other, and the read follows the loop, which writes.
  */
 #include "listing.h"
 
-/* Adds one update per iteration, each after the previous one; *last is the last. */
-static void update_loop(weir_graph *graph, weir_var *x, int iterations, weir_node **last)
+/* Counts `left` down to 0. */
+static enum weir_status is_left(void *context, weir_graph *body, const struct weir_argument arguments[],
+                                weir_output results[], weir_error *error)
 {
-	weir_output one = constant(graph, i32(1));
+	(void)context;
+	return weir_op_cast(body, NULL, arguments[0].output, WEIR_BOOL, &results[0], error);
+}
 
-	*last = NULL;
-	for (int i = 0; i < iterations; i++) {
-		weir_output update;
+static enum weir_status update(void *context, weir_graph *body, const struct weir_argument arguments[],
+                               weir_output results[], weir_error *error)
+{
+	weir_output one = constant(body, i32(1)), updated;
 
-		must(weir_op_assign_add(graph, NULL, x, one, &update, &listing_error));
-		if (*last != NULL)
-			must(weir_graph_add_control(graph, *last, update.node, &listing_error));
-		*last = update.node;
-	}
+	(void)context;
+	return weir_op_assign_add(body, NULL, arguments[1].var, one, &updated, error) ||
+	               weir_op_sub(body, NULL, arguments[0].output, one, &results[0], error)
+	           ? error->code
+	           : WEIR_OK;
+}
+
+struct loop {
+	weir_function *is_left, *update;
+};
+
+static enum weir_status update_loop(void *context, weir_graph *body, const struct weir_argument arguments[],
+                                    weir_output results[], weir_error *error)
+{
+	struct loop *loop = context;
+	weir_output left;
+
+	return weir_op_while(body, "loop", loop->is_left, loop->update, arguments, 2, NULL, &left, NULL, error) ||
+	               weir_op_read(body, "result", arguments[1].var, &results[0], error)
+	           ? error->code
+	           : WEIR_OK;
 }
 
 int main(void)
 {
+	static const struct weir_parameter parameters[] = {
+		{"iterations", WEIR_PARAMETER_TENSOR, WEIR_I32, &weir_shape_scalar},
+		{"x", WEIR_PARAMETER_VAR, WEIR_I32, &weir_shape_scalar}};
+	struct loop loop = {function_of("is_left", is_left, NULL, parameters, 2, 1),
+	                    function_of("update", update, NULL, parameters, 2, 1)};
+	weir_function *function = function_of("update_loop", update_loop, &loop, parameters, 2, 1);
 	weir_var *x = variable("x", i32(0));
+	struct weir_argument arguments[] = {{.tensor = i32(5)}, {.var = x}};
 	weir_session *session;
-	weir_output read;
 	weir_graph *graph;
-	weir_node *last;
 	int32_t result;
 	int32_t value;
 
-	must(weir_graph_create(NULL, &graph, &listing_error));
-	update_loop(graph, x, 5, &last);
-	must(weir_op_read(graph, "result", x, &read, &listing_error));
-	must(weir_graph_add_control(graph, last, read.node, &listing_error));
-	must(weir_session_create(graph, NULL, &session, &listing_error));
-
-	run_for(session, read, &result, sizeof(result));
+	begin_session(&session, &graph);
+	call(function, session, arguments, &result, sizeof(result));
 	value_of(x, &value, sizeof(value));
 	printf("result: %d\nx: %d\n", (int)result, (int)value);
 	expect(result == 5 && value == 5, "both must be 5");
 
+	weir_tensor_release(arguments[0].tensor);
 	end_session(session, graph);
+	must(weir_function_destroy(function, &listing_error));
+	must(weir_function_destroy(loop.is_left, &listing_error));
+	must(weir_function_destroy(loop.update, &listing_error));
 	weir_var_destroy(x, NULL);
 	return 0;
 }

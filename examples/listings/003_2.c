@@ -29,6 +29,7 @@ static enum weir_status next_number(void *context, const struct weir_kernel_call
 	}
 	return weir_tensor_scalar_i32(number, &call->outputs[0]);
 }
+static const struct weir_kernel next_number_kernel = {WEIR_KERNEL_INIT, .name = "next_number", .run = next_number};
 
 struct program {
 	weir_session *session;
@@ -45,7 +46,8 @@ static weir_graph *build(struct program *p, weir_tensor_queue *queue, atomic_int
 	weir_graph *graph;
 
 	must(weir_graph_create(NULL, &graph, &listing_error));
-	must(weir_op_kernel(graph, "input", next_number, next, NULL, 0, &number, 1, &source, NULL, &listing_error));
+	must(weir_op_kernel(graph, "input", &next_number_kernel, next, NULL, 0, &number, 1, NULL, 0, &source, NULL,
+	                    &listing_error));
 	must(weir_op_enqueue(graph, "enqueue", queue, &source, 1, &p->enqueue, &listing_error));
 	must(weir_op_dequeue_many(graph, "get_batch", queue, constant(graph, i32(BATCH)), &p->get_batch, 1, NULL,
 	                          &listing_error));

@@ -135,6 +135,42 @@ static inline weir_tensor_queue *queue_of(enum weir_dtype dtype, const weir_shap
 	return queue;
 }
 
+/* Creates a function. */
+static inline weir_function *function_of(const char *name, weir_function_fn *build, void *context,
+                                         const struct weir_parameter *parameters, size_t count, size_t results)
+{
+	struct weir_function_options options = {WEIR_FUNCTION_OPTIONS_INIT,
+	                                        .name = name,
+	                                        .build = build,
+	                                        .context = context,
+	                                        .parameters = parameters,
+	                                        .parameter_count = count,
+	                                        .result_count = results};
+	weir_function *function;
+
+	must(weir_function_create(&options, &function, &listing_error));
+	return function;
+}
+
+/* Calls a function, and copies its one result, of one element of `size` bytes, to *value. */
+static inline void call(weir_function *function, weir_session *session, const struct weir_argument arguments[],
+                        void *value, size_t size)
+{
+	weir_tensor *result;
+
+	must(weir_function_run(function, session, arguments, &result, WEIR_NO_DEADLINE, NULL, NULL, &listing_error));
+	expect(weir_tensor_byte_count(result) == size, "the result must have the expected size");
+	(void)memcpy(value, weir_tensor_data(result), size);
+	weir_tensor_release(result);
+}
+
+/* Functions need no graph, but a session does: an empty one. */
+static inline void begin_session(weir_session **session, weir_graph **graph)
+{
+	must(weir_graph_create(NULL, graph, &listing_error));
+	must(weir_session_create(*graph, NULL, session, &listing_error));
+}
+
 static inline void end_session(weir_session *session, weir_graph *graph)
 {
 	must(weir_session_destroy(session, &listing_error));

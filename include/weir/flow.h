@@ -9,7 +9,9 @@
 #include <weir/flow/callable.h>
 #include <weir/flow/checkpoint.h>
 #include <weir/flow/keyed_join.h>
+#include <weir/flow/function.h>
 #include <weir/flow/graph.h>
+#include <weir/flow/kernel.h>
 #include <weir/flow/map_staging.h>
 #include <weir/flow/op.h>
 #include <weir/flow/session.h>

@@ -17,8 +17,9 @@
  * | weir_shm_latest_version, _value_size | any | wait-free | nothing  | no        | yes         |
  * | weir_shm_latest_set_bell, _ask_bell | any | wait-free | nothing   | no        | yes         |
  *
- * (1) The first call of a process makes system calls, to see that no other process is the writer. A
- *     write makes one if a thread of some process sleeps.
+ * (1) The first call of a process makes system calls, to see that no other process is the writer. It
+ *     retries when at that moment another one takes that role, or frees that of a dead writer. A write
+ *     makes one system call if a thread of some process sleeps, and one to write a bell.
  * (2) At most reads_per_process reads of a process are under way at a time. A thread that finds that
  *     many gets WEIR_RESOURCE_EXHAUSTED. Its process picks one of them by CAS, and may have to retry
  *     when its other threads read at the same time.

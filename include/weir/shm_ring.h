@@ -26,7 +26,7 @@
  *     between reserve and publish or between take and release, or inside an enqueue or dequeue. A
  *     thread that finds all of them in use gets WEIR_RESOURCE_EXHAUSTED. Threads that are stopped
  *     keep their frames, and other processes are not concerned.
- * (2) The call makes one system call if a thread of some process sleeps.
+ * (2) The call makes one system call if a thread of some process sleeps, and one to write a bell.
  *
  * A frame. Each process has a few frames of its own. try_reserve lends the caller one of them. The
  * caller writes the item into frame.data and publishes it: the frame goes into the ring, and the
@@ -108,7 +108,8 @@ struct weir_shm_frame {
  *
  * Errors: WEIR_INVALID_ARGUMENT if out is NULL, a number is out of bounds, a flag is unknown, or
  * struct_size is wrong. WEIR_FAILED_PRECONDITION if the file is not empty, cannot be sealed, or
- * /proc is not mounted. WEIR_RESOURCE_EXHAUSTED (memory or address space).
+ * /proc is not mounted. WEIR_RESOURCE_EXHAUSTED (memory, address space, or RLIMIT_FSIZE, without the
+ * signal SIGXFSZ).
  * @since 0.1
  */
 WEIR_API enum weir_status weir_shm_ring_create(int fd, size_t capacity, size_t item_size,
@@ -234,13 +235,13 @@ enum weir_shm_ring_side { WEIR_SHM_RING_ITEMS = 0, WEIR_SHM_RING_ROOM = 1 };
  * For event loops: an eventfd of the caller's, known to both processes (by inheritance or
  * SCM_RIGHTS), as the bell of one side. weir_shm_ring_set_bell() makes this process's publishes
  * (ITEMS) or takes (ROOM) write to it when a poller has asked; -1 ends that. The eventfd stays the
- * caller's; it must not block (EFD_NONBLOCK), and may be closed only while no call that could ring is
- * under way. weir_shm_ring_ask_bell() asks for one write, by the next change of any process that has a
+ * caller's; it must have EFD_NONBLOCK, and may be closed only while no call that could ring is under
+ * way. weir_shm_ring_ask_bell() asks for one write, by the next change of any process that has a
  * bell for this side. A poller asks, then tries once more, and polls if there was still nothing. It
  * polls for at most 100 ms or so, because a process can die between its change and the write.
  *
- * Errors: WEIR_INVALID_ARGUMENT (NULL, or the side is unknown). WEIR_FAILED_PRECONDITION in the child
- * of a fork.
+ * Errors: WEIR_INVALID_ARGUMENT (NULL, the side is unknown, or fd is not open, blocks, or is a pipe or
+ * socket, which could raise SIGPIPE). WEIR_FAILED_PRECONDITION in the child of a fork.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_shm_ring_set_bell(weir_shm_ring *ring, enum weir_shm_ring_side side,

@@ -2,7 +2,7 @@
 import collections
 import re
 
-LAYERS = ("weir/sync", "weir/reclaim", "weir/metrics", "weir/ring", "weir/store", "weir/var", "weir/queue", "weir/inspect", "weir/run",
+LAYERS = ("weir/sync", "weir/reclaim", "weir/metrics", "weir/ring", "weir/store", "weir/shm", "weir/var", "weir/queue", "weir/inspect", "weir/run",
          "flow/tuples", "flow/areas", "flow/table")
 SOURCE = re.compile(rf"lib/({'|'.join(LAYERS)})/[a-z0-9_]+\.[ch]")
 

@@ -178,9 +178,9 @@ def analysis_items(form):
 
 def header_items(keep, form):
     name = keep.text if not keep.matches("check_headers") else ""
-    if not name or any(list((ROOT / folder / "weir").glob(f"**/*{name}*.h")) for folder in ("include", "stress/include")):
+    if not name or any(list((ROOT / folder / "weir").glob(f"**/*{name}*.h*")) for folder in ("include", "stress/include")):
         words = [ROOT / "scripts" / "check_headers", "--require", "gcc", "--require", "g++", "--require", "clang",
-                 "--require", "clang++", *([name] if name else [])]
+                 "--require", "clang++", "--require", "clang++-19", *([name] if name else [])]
         yield Item("headers", lambda: lines_of("headers", words, 300, form.logs / "checks" / "headers.log"), sources=TREE)
 
 

@@ -246,6 +246,24 @@ void weiri_futex_wake(_Atomic(uint32_t) *word, int count)
 	state_leave();
 }
 
+enum weiri_futex_end weiri_futex_wait_shared(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns)
+{
+	return weiri_futex_wait(word, expected, deadline_ns);
+}
+
+void weiri_futex_wake_shared(_Atomic(uint32_t) *word, int count)
+{
+	weiri_futex_wake(word, count);
+}
+
+/* -- processes: none is gone, unless a program says so (check_shm.c) --------------------------- */
+
+__attribute__((weak)) bool weiri_seats_is_gone(uint64_t identity)
+{
+	(void)identity;
+	return false;
+}
+
 /* -- threads ----------------------------------------------------------------------------------- */
 
 enum { LOCAL_ROOM = 256 };

@@ -252,7 +252,7 @@ enum weir_section_flags { WEIR_SECTION_SHARES_RESOURCES = 1 };
  * - WEIR_RESOURCE_EXHAUSTED. Some nodes of the body may then be tied to the unfinished section;
  *   these nodes do not run any more (WEIR_FAILED_PRECONDITION), the others do.
  *
- * Limits. Weir does not know what the contexts of kernels share, nor what other graphs use. A
+ * Limits. Of kernels, Weir knows only the uses that they declare, and of other graphs nothing. A
  * kernel inside the section gets an error from weir_critical_section_execute() on the same section.
  * A kernel outside that waits there holds a worker, which the body may need (see
  * weir_critical_section_start()).
@@ -411,49 +411,6 @@ WEIR_API enum weir_status weir_op_print(weir_graph *graph, const char *name,
 WEIR_API enum weir_status weir_op_assert(weir_graph *graph, const char *name, weir_output condition,
                                          const char *message, const weir_output values[],
                                          size_t count, weir_node **node, weir_error *error);
-
-/* --- Kernels of your own --- */
-
-struct weir_kernel_call {
-	const char *node;           /* the node's name */
-	weir_tensor *const *inputs; /* borrowed for the call; retain those that must outlive it */
-	size_t input_count;
-	/*
-	 * All NULL at first. On WEIR_OK each must be set, and the step owns the references. On failure
-	 * those that are set are released.
-	 */
-	weir_tensor **outputs;
-	size_t output_count;
-	/* never NULL; fires when the step must end; poll it in long computations */
-	weir_cancel *cancel;
-	uint64_t deadline_ns; /* of the step, or WEIR_NO_DEADLINE */
-};
-
-/*
- * Runs on a worker of the session's pool; several steps may run it at the same time. Any status
- * except WEIR_OK fails the step with that status.
- */
-typedef enum weir_status weir_kernel_fn(void *context, const struct weir_kernel_call *call,
-                                        weir_error *error);
-
-struct weir_output_type {
-	enum weir_dtype dtype;
-	const weir_shape *shape; /* may have unknown dims; NULL: any */
-};
-enum weir_kernel_limits { WEIR_KERNEL_MAX_OUTPUTS = 64 };
-
-/*
- * A node that calls fn(context, ...). Its outputs are checked against `types` (copied); one that
- * does not match fails the step with WEIR_INVALID_ARGUMENT. Each step calls fn at most once, and
- * only if the node or one of its outputs is needed. outs has room for output_count (0 ..
- * WEIR_KERNEL_MAX_OUTPUTS); *node (may be NULL) is the node.
- * @since 0.1
- */
-WEIR_API enum weir_status weir_op_kernel(weir_graph *graph, const char *name, weir_kernel_fn *fn,
-                                         void *context, const weir_output inputs[],
-                                         size_t input_count, const struct weir_output_type types[],
-                                         size_t output_count, weir_output outs[], weir_node **node,
-                                         weir_error *error);
 
 WEIR_END_DECLS
 

@@ -124,7 +124,7 @@ struct weir_feed {
  * After a deadline, a cancel or an error the call waits until the ops of the step have ended.
  * Built-in ops end immediately, once a computation under way is finished. There is one exception:
  * after a deadline or a cancel, the call does not wait for a step with user kernels
- * (weir_op_kernel). It then returns in time, and the kernels, which can poll the token, end in the
+ * (weir/flow/kernel.h). It then returns in time, and the kernels, which can poll the token, end in the
  * background; weir_session_destroy() waits for them.
  *
  * The call may be made inside a user kernel; the waiting caller then runs other tasks of the pool,

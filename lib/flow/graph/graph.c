@@ -39,6 +39,9 @@ enum weir_status weir_graph_create(const struct weir_graph_options *options, wei
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "weir_graph_create: no memory");
 	graph->allocator = allocator;
 	graph->backward_controls = 0;
+	graph->function = NULL;
+	graph->caller = NULL;
+	graph->complete = false;
 	weiri_serial_init(&graph->ids);
 	weiri_countdown_init(&graph->users, 1);
 	weiri_published_tree_init(&graph->names);
@@ -300,6 +303,7 @@ static weir_node *allocate_node(weir_graph *graph, const struct weiri_node_reque
 	node = weiri_layout_at(block, at_node);
 	node->graph = graph;
 	node->op = request->op;
+	node->kind = request->kind != NULL ? request->kind : request->op->name;
 	node->bytes = layout.size;
 	node->inputs = weiri_layout_at(block, at_inputs);
 	node->specs = weiri_layout_at(block, at_specs);
@@ -334,7 +338,7 @@ static enum weir_status name_and_publish(weir_graph *graph, weir_node *node, con
 	}
 	do {
 		node->id = weiri_serial_take(&graph->ids);
-		(void)snprintf(name, name_size, "%s_%llu", node->op->name, (unsigned long long)node->id);
+		(void)snprintf(name, name_size, "%.40s_%llu", node->kind, (unsigned long long)node->id);
 	} while (!publish(graph, node));
 	return WEIR_OK;
 }
@@ -349,6 +353,8 @@ static enum weir_status build(weir_graph *graph, const struct weiri_node_request
 	weir_node *node;
 	char *name;
 
+	if (status == WEIR_OK && graph->complete)
+		status = weiri_fail(error, WEIR_FAILED_PRECONDITION, "the body of the function is complete");
 	if (status == WEIR_OK && request->name != NULL && request->name[0] == '\0')
 		status = weiri_fail(error, WEIR_INVALID_ARGUMENT, "the name is empty");
 	if (status == WEIR_OK && request->op->infer != NULL) {
@@ -366,6 +372,18 @@ static enum weir_status build(weir_graph *graph, const struct weiri_node_request
 	else
 		*out = node;
 	return status;
+}
+
+enum weir_status weiri_node_check(weir_graph *graph, const struct weiri_node_request *request, weir_error *error)
+{
+	weir_error inner;
+	enum weir_status status;
+
+	if (graph == NULL)
+		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, request->op, request->name, "graph is NULL");
+	status = check_inputs(graph, request, &inner);
+	return status == WEIR_OK ? WEIR_OK
+	                         : weiri_node_fail(error, status, request->op, request->name, "%s", inner.message);
 }
 
 enum weir_status weiri_node_build(weir_graph *graph, const struct weiri_node_request *request, weir_node **out,
@@ -390,7 +408,7 @@ const char *weir_node_name(const weir_node *node)
 
 const char *weir_node_op(const weir_node *node)
 {
-	return node != NULL ? node->op->name : NULL;
+	return node != NULL ? node->kind : NULL;
 }
 
 size_t weir_node_output_count(const weir_node *node)

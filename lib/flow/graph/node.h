@@ -31,6 +31,7 @@ struct weir_node {
 	struct weiri_published link; /* in the list of all nodes */
 	weir_graph *graph;
 	const struct weiri_op *op;
+	const char *kind; /* the name of the op, or of the user's kernel */
 	const char *name;
 	uint64_t id; /* larger than that of every input */
 	size_t bytes;
@@ -43,11 +44,18 @@ struct weir_node {
 	uint32_t hold_count; /* handles on variables that a run of it needs */
 	/* every dim of inputs and outputs is known: a run infers nothing, because a value fits its output's spec */
 	bool specs_known;
+	bool exempt; /* from automatic control edges; see weir/flow/function.h */
 	struct weiri_published_list controls;
 };
 
+struct weir_function;
+
 struct weir_graph {
 	weir_allocator allocator;
+	/* Of the body of a function; otherwise NULL. `caller` is NULL, too, once the body is complete. */
+	const struct weir_function *function;
+	const weir_graph *caller;
+	bool complete; /* no more nodes are accepted */
 	struct weiri_serial ids;
 	struct weiri_countdown users; /* the owner, and each session */
 	uint64_t backward_controls;   /* edges to an older node; only one thread at a time adds edges */
@@ -58,6 +66,7 @@ struct weir_graph {
 /* What the builder of an op asks for: the node to make. */
 struct weiri_node_request {
 	const struct weiri_op *op;
+	const char *kind; /* borrowed; NULL: the name of the op */
 	const char *name; /* NULL: generate one */
 	const weir_output *inputs;
 	size_t input_count;
@@ -76,6 +85,8 @@ enum { WEIRI_NODE_MAX_INPUTS = 1 << 16 };
  */
 enum weir_status weiri_node_build(weir_graph *graph, const struct weiri_node_request *request, weir_node **out,
                                   weir_error *error);
+/* Makes those checks of weiri_node_build() that concern the graph and the inputs. */
+enum weir_status weiri_node_check(weir_graph *graph, const struct weiri_node_request *request, weir_error *error);
 static inline struct weiri_control *weiri_control_of(struct weiri_published *link)
 {
 	return link != NULL ? WEIRI_CONTAINER_OF(link, struct weiri_control, link) : NULL;

@@ -10,6 +10,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <weir/flow/kernel.h>
 #include <weir/flow/op.h>
 
 #include "base/compiler.h"
@@ -24,8 +25,10 @@ enum weiri_op_traits {
 	WEIRI_OP_USER = 8,        /* runs user code */
 	WEIRI_OP_HEAVY = 16,      /* worth a worker of its own when there is other work */
 	WEIRI_OP_IN_PLACE = 32,   /* math: an element of output 0 depends only on the elements at its place in the inputs */
-	WEIRI_OP_ENTERS = 64, /* enters a critical section; a plan with this op has its exit; its output cannot be fed */
-	WEIRI_OP_LEAVES = 128 /* the exit: also runs in a step that stops, with NULL for missing inputs */
+	WEIRI_OP_ENTERS = 64,  /* enters a critical section; a plan with this op has its exit; its output cannot be fed */
+	WEIRI_OP_LEAVES = 128, /* the exit: also runs in a step that stops, with NULL for missing inputs */
+	WEIRI_OP_SHORT = 256,  /* with USER: not worth a hand-over to a worker */
+	WEIRI_OP_CALLS = 512   /* runs functions, by inner->begin() instead of run() */
 };
 
 /*
@@ -85,21 +88,27 @@ typedef enum weir_status weiri_compute_fn(const struct weiri_call *call, void *c
 typedef enum weir_status weiri_run_fn(const struct weiri_call *call);
 /*
  * Starts the asynchronous operation. If this succeeds, done(context, ...) is called exactly once;
- * if it fails, never.
+ * if it fails, never. *operation is NULL if the token of the call is the only way to end it.
  */
 typedef enum weir_status weiri_start_fn(const struct weiri_call *call, weir_tensor_queue_done_fn *done, void *context,
                                         weir_pending **operation);
 /* Releases the references that the attribute holds. */
 typedef void weiri_drop_fn(void *attribute);
-/* An object that a node may change or read in addition to its inputs: a variable, a queue. */
+/*
+ * An object that a node may change or read in addition to its inputs: a variable, a queue, an object
+ * of a kernel. Without an object it stands for the effects that no object names.
+ */
 struct weiri_resource {
 	const void *object;
 	const char *kind, *name;
+	bool writes;
 };
 /* Sets *resource to the i-th object of the node. Returns false if the node has no more than i. */
 typedef bool weiri_touches_fn(const weir_node *node, size_t i, struct weiri_resource *resource);
 /* Returns the name of the queue, or of another object, for which the node waits. */
 typedef const char *weiri_resource_fn(const void *attribute);
+
+struct weiri_inner;
 
 struct weiri_op {
 	const char *name;
@@ -108,10 +117,11 @@ struct weiri_op {
 	weiri_compute_fn *compute;
 	weiri_run_fn *run;
 	weiri_start_fn *start;
-	weiri_drop_fn *drop;         /* may be NULL */
-	weiri_resource_fn *resource; /* with start */
-	const char *resource_kind;   /* NULL: a queue */
-	weiri_touches_fn *touches;   /* NULL: none */
+	weiri_drop_fn *drop;             /* may be NULL */
+	weiri_resource_fn *resource;     /* with start */
+	const char *resource_kind;       /* NULL: a queue */
+	weiri_touches_fn *touches;       /* NULL: none */
+	const struct weiri_inner *inner; /* with WEIRI_OP_CALLS; see session/function.h */
 };
 
 enum { WEIRI_MATH_MAX_INPUTS = 3, WEIRI_MATH_MAX_OUTPUTS = 2 };

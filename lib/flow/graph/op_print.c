@@ -45,7 +45,15 @@ static enum weir_status run_print(const struct weiri_call *call)
 	return shown->write(shown->context, line, text.used + 1, call->error);
 }
 
-static const struct weiri_op print_op = {.name = "print", .traits = WEIRI_OP_USER, .run = run_print};
+/* In the body of a function they run always, and in the order in which they were built. */
+static bool touches(const weir_node *node, size_t i, struct weiri_resource *resource)
+{
+	*resource = (struct weiri_resource){.kind = "state", .name = node->name, .writes = true};
+	return i == 0;
+}
+
+static const struct weiri_op print_op = {
+	.name = "print", .traits = WEIRI_OP_USER, .run = run_print, .touches = touches};
 
 static enum weir_status run_assert(const struct weiri_call *call)
 {
@@ -67,7 +75,7 @@ static enum weir_status run_assert(const struct weiri_call *call)
 	return weiri_fail(call->error, WEIR_INVALID_ARGUMENT, "%s", message);
 }
 
-static const struct weiri_op assert_op = {.name = "assert", .run = run_assert};
+static const struct weiri_op assert_op = {.name = "assert", .run = run_assert, .touches = touches};
 
 static enum weir_status build(weir_graph *graph, const struct weiri_op *op, const char *name, struct shown shown,
                               const char *message, const weir_output inputs[], size_t count, weir_node **node,

@@ -38,8 +38,16 @@ static bool touches(const weir_node *node, size_t i, struct weiri_resource *desc
 	if (i >= (use->list != NULL ? use->list->queue_count : 1))
 		return false;
 	queue = use->list != NULL ? use->list->queues[i] : use->queue;
-	*described = (struct weiri_resource){queue, "queue", weir_tensor_queue_name(queue)};
+	*described = (struct weiri_resource){queue, "queue", weir_tensor_queue_name(queue), true};
 	return true;
+}
+
+static bool reads(const weir_node *node, size_t i, struct weiri_resource *described)
+{
+	bool more = touches(node, i, described);
+
+	described->writes = false;
+	return more;
 }
 
 /* --- What a builder is given --- */
@@ -428,7 +436,7 @@ static enum weir_status run_size(const struct weiri_call *call)
 	return weiri_i64_tensor(&size, 0, call->allocator, &call->outputs[0], call->error);
 }
 
-static const struct weiri_op size_op = {.name = "queue_size", .run = run_size, .touches = touches};
+static const struct weiri_op size_op = {.name = "queue_size", .run = run_size, .touches = reads};
 
 /* Builds a node that tells something of the queue, as a scalar. */
 static enum weir_status build_question(weir_graph *graph, const struct weiri_op *op, const char *name,
@@ -466,7 +474,7 @@ static enum weir_status run_is_closed(const struct weiri_call *call)
 	return WEIR_OK;
 }
 
-static const struct weiri_op is_closed_op = {.name = "queue_is_closed", .run = run_is_closed, .touches = touches};
+static const struct weiri_op is_closed_op = {.name = "queue_is_closed", .run = run_is_closed, .touches = reads};
 
 enum weir_status weir_op_queue_is_closed(weir_graph *graph, const char *name, weir_tensor_queue *queue,
                                          weir_output *out, weir_error *error)

@@ -128,12 +128,25 @@ static const char *section_name(const void *attribute)
 	return weir_critical_section_name(((const struct entrance *)attribute)->section);
 }
 
+const char weiri_section_kind[] = "critical section";
+
+/* Executions of one section have an order, as writes have. */
+static bool touches_section(const weir_node *node, size_t i, struct weiri_resource *resource)
+{
+	if (i != 0)
+		return false;
+	*resource =
+		(struct weiri_resource){weiri_section_of(node), weiri_section_kind, section_name(node->attribute), true};
+	return true;
+}
+
 static const struct weiri_op enter_op = {.name = "critical_section_enter",
                                          .traits = WEIRI_OP_WAITS | WEIRI_OP_ENTERS,
                                          .start = start_enter,
                                          .drop = drop_output,
                                          .resource = section_name,
-                                         .resource_kind = "critical section"};
+                                         .resource_kind = weiri_section_kind,
+                                         .touches = touches_section};
 static const struct weiri_op leave_op = {.name = "critical_section", .traits = WEIRI_OP_LEAVES, .run = run_leave};
 
 /* -- what a body must satisfy ------------------------------------------------------------------ */
@@ -170,8 +183,31 @@ static bool in_body(const struct building *b, const weir_node *node)
 	return weiri_node_map_find(&b->body, node, &number);
 }
 
+static bool touches(const weir_node *node, size_t i, struct weiri_resource *resource)
+{
+	return node->op->touches != NULL && node->op->touches(node, i, resource);
+}
+
+/* A node that calls a function must not enter a section in there. */
+static enum weir_status check_call(const struct building *b, const weir_node *node)
+{
+	struct weiri_resource resource;
+
+	if ((node->op->traits & WEIRI_OP_CALLS) == 0)
+		return WEIR_OK;
+	for (size_t i = 0; touches(node, i, &resource); i++) {
+		if (resource.kind == weiri_section_kind)
+			return refuse(b, WEIR_INVALID_ARGUMENT,
+			              "\"%s\" enters critical section \"%s\": sections do not nest in a graph", node->name,
+			              resource.name);
+	}
+	return WEIR_OK;
+}
+
 static enum weir_status check_node(struct building *b, weir_node *node, size_t i)
 {
+	enum weir_status status;
+
 	const weir_node *entrance;
 
 	if (node == NULL)
@@ -191,7 +227,8 @@ static enum weir_status check_node(struct building *b, weir_node *node, size_t i
 		              weir_critical_section_name(weiri_section_of(entrance)));
 	if (weiri_published_sealed(&node->controls))
 		return refuse(b, WEIR_FAILED_PRECONDITION, "\"%s\" has already been part of a run", node->name);
-	return weiri_node_map_add(&b->body, node) ? WEIR_OK : no_memory(b);
+	status = check_call(b, node);
+	return status == WEIR_OK && !weiri_node_map_add(&b->body, node) ? no_memory(b) : status;
 }
 
 static enum weir_status take_body(struct building *b, weir_node *const body[], size_t count)
@@ -287,18 +324,13 @@ static enum weir_status check_results(const struct building *b, const weir_outpu
 
 /* -- resources --------------------------------------------------------------------------------- */
 
-static bool touches(const weir_node *node, size_t i, struct weiri_resource *resource)
-{
-	return node->op->touches != NULL && node->op->touches(node, i, resource);
-}
-
 static bool body_touches(const weir_node *exit, const void *object)
 {
 	struct weiri_resource other;
 
 	for (struct weiri_published *link = weiri_published_first(&exit->controls); link != NULL; link = link->next) {
 		for (size_t i = 0; touches(weiri_control_of(link)->before, i, &other); i++) {
-			if (other.object == object)
+			if (object != NULL && other.object == object)
 				return true;
 		}
 	}

@@ -30,23 +30,38 @@ static struct weiri_spec spec_of_var(const weir_var *var)
 	return weiri_spec_of(weir_var_dtype(var), weir_var_shape(var));
 }
 
-static bool describe_var(weir_var *var, struct weiri_resource *resource)
+static bool describe_var(weir_var *var, bool writes, struct weiri_resource *resource)
 {
-	*resource = (struct weiri_resource){var, "variable", weir_var_name(var)};
+	*resource = (struct weiri_resource){var, "variable", weir_var_name(var), writes};
 	return true;
 }
 
-static bool touches_one(const weir_node *node, size_t i, struct weiri_resource *resource)
+static bool reads_one(const weir_node *node, size_t i, struct weiri_resource *resource)
 {
-	return i == 0 && describe_var(var_of(node), resource);
+	return i == 0 && describe_var(var_of(node), false, resource);
+}
+
+static bool writes_one(const weir_node *node, size_t i, struct weiri_resource *resource)
+{
+	return i == 0 && describe_var(var_of(node), true, resource);
 }
 
 /* The attribute of a snapshot or commit is an array of variables. */
-static bool touches_many(const weir_node *node, size_t i, struct weiri_resource *resource)
+static bool touches_many(const weir_node *node, bool writes, size_t i, struct weiri_resource *resource)
 {
 	weir_var *const *vars = node->attribute;
 
-	return i < node->attribute_size / sizeof(weir_var *) && describe_var(vars[i], resource);
+	return i < node->attribute_size / sizeof(weir_var *) && describe_var(vars[i], writes, resource);
+}
+
+static bool reads_many(const weir_node *node, size_t i, struct weiri_resource *resource)
+{
+	return touches_many(node, false, i, resource);
+}
+
+static bool writes_many(const weir_node *node, size_t i, struct weiri_resource *resource)
+{
+	return touches_many(node, true, i, resource);
 }
 
 /*
@@ -161,7 +176,7 @@ static enum weir_status run_read(const struct weiri_call *call)
 	return WEIR_OK;
 }
 
-static const struct weiri_op read_op = {.name = "read", .run = run_read, .touches = touches_one};
+static const struct weiri_op read_op = {.name = "read", .run = run_read, .touches = reads_one};
 
 enum weir_status weir_op_read(weir_graph *graph, const char *name, weir_var *var, weir_output *out, weir_error *error)
 {
@@ -206,7 +221,7 @@ static enum weir_status run_assign(const struct weiri_call *call)
 	return publish_numbers(call, VERSION, builder, &version, 1, status);
 }
 
-static const struct weiri_op assign_op = {.name = "assign", .run = run_assign, .touches = touches_one};
+static const struct weiri_op assign_op = {.name = "assign", .run = run_assign, .touches = writes_one};
 
 enum weir_status weir_op_assign(weir_graph *graph, const char *name, weir_var *var, weir_output value, weir_output *out,
                                 weir_error *error)
@@ -245,8 +260,8 @@ static enum weir_status run_assign_sub(const struct weiri_call *call)
 	return run_update(call, weir_var_assign_sub);
 }
 
-static const struct weiri_op assign_add_op = {.name = "assign_add", .run = run_assign_add, .touches = touches_one};
-static const struct weiri_op assign_sub_op = {.name = "assign_sub", .run = run_assign_sub, .touches = touches_one};
+static const struct weiri_op assign_add_op = {.name = "assign_add", .run = run_assign_add, .touches = writes_one};
+static const struct weiri_op assign_sub_op = {.name = "assign_sub", .run = run_assign_sub, .touches = writes_one};
 
 static enum weir_status build_update(weir_graph *graph, const struct weiri_op *op, const char *name, weir_var *var,
                                      weir_output delta, weir_output *out, weir_error *error)
@@ -291,13 +306,13 @@ static enum weir_status run_scatter(const struct weiri_call *call)
 /* The index is an enum weir_scatter. */
 static const struct weiri_op scatter_ops[] = {
 	[0] = {.name = "scatter"},
-	[WEIR_SCATTER_UPDATE] = {.name = "scatter_update", .run = run_scatter, .touches = touches_one},
-	[WEIR_SCATTER_ADD] = {.name = "scatter_add", .run = run_scatter, .touches = touches_one},
-	[WEIR_SCATTER_SUB] = {.name = "scatter_sub", .run = run_scatter, .touches = touches_one},
-	[WEIR_SCATTER_MUL] = {.name = "scatter_mul", .run = run_scatter, .touches = touches_one},
-	[WEIR_SCATTER_DIV] = {.name = "scatter_div", .run = run_scatter, .touches = touches_one},
-	[WEIR_SCATTER_MIN] = {.name = "scatter_min", .run = run_scatter, .touches = touches_one},
-	[WEIR_SCATTER_MAX] = {.name = "scatter_max", .run = run_scatter, .touches = touches_one},
+	[WEIR_SCATTER_UPDATE] = {.name = "scatter_update", .run = run_scatter, .touches = writes_one},
+	[WEIR_SCATTER_ADD] = {.name = "scatter_add", .run = run_scatter, .touches = writes_one},
+	[WEIR_SCATTER_SUB] = {.name = "scatter_sub", .run = run_scatter, .touches = writes_one},
+	[WEIR_SCATTER_MUL] = {.name = "scatter_mul", .run = run_scatter, .touches = writes_one},
+	[WEIR_SCATTER_DIV] = {.name = "scatter_div", .run = run_scatter, .touches = writes_one},
+	[WEIR_SCATTER_MIN] = {.name = "scatter_min", .run = run_scatter, .touches = writes_one},
+	[WEIR_SCATTER_MAX] = {.name = "scatter_max", .run = run_scatter, .touches = writes_one},
 };
 
 /*
@@ -379,7 +394,7 @@ static enum weir_status run_gather(const struct weiri_call *call)
 	return weir_var_gather(var_of(call->node), call->inputs[0], call->allocator, &call->outputs[VALUE], call->error);
 }
 
-static const struct weiri_op gather_op = {.name = "gather", .run = run_gather, .touches = touches_one};
+static const struct weiri_op gather_op = {.name = "gather", .run = run_gather, .touches = reads_one};
 
 enum weir_status weir_op_gather(weir_graph *graph, const char *name, weir_var *var, weir_output indices,
                                 weir_output *out, weir_error *error)
@@ -439,7 +454,7 @@ static enum weir_status run_snapshot(const struct weiri_call *call)
 	return builder != NULL ? weir_tensor_builder_finish(builder, &call->outputs[count]) : WEIR_OK;
 }
 
-static const struct weiri_op snapshot_op = {.name = "snapshot", .run = run_snapshot, .touches = touches_many};
+static const struct weiri_op snapshot_op = {.name = "snapshot", .run = run_snapshot, .touches = reads_many};
 
 /* `specs` has room for count + 1 specs. */
 static enum weir_status build_snapshot(weir_graph *graph, const char *name, weir_var *const vars[], size_t count,
@@ -542,7 +557,7 @@ static enum weir_status run_commit(const struct weiri_call *call)
 	return status;
 }
 
-static const struct weiri_op commit_op = {.name = "commit", .run = run_commit, .touches = touches_many};
+static const struct weiri_op commit_op = {.name = "commit", .run = run_commit, .touches = writes_many};
 
 static enum weir_status check_commit(const weir_graph *graph, const char *name, weir_var *const vars[],
                                      const weir_output values[], size_t count, weir_error *error)

@@ -17,5 +17,7 @@ weir_node *weiri_section_entrance(const weir_node *node);
  */
 weir_node *weiri_section_exit(const weir_node *entrance);
 weir_critical_section *weiri_section_of(const weir_node *entrance);
+/* The kind of the resource that is a section, which its entrance writes. */
+extern const char weiri_section_kind[];
 
 #endif

@@ -49,7 +49,8 @@ static enum weir_status compile(weir_session *session, struct weiri_signature *s
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "weir_session_compile: no memory");
 	}
 	signature->hash = weiri_signature_hash(signature);
-	status = weiri_plan_compile(session->graph, &session->allocator, signature, session->shuffle_seed != 0, late,
+	status = weiri_plan_compile(session->graph, &session->allocator, signature,
+	                            (session->shuffle_seed != 0 ? WEIRI_PLAN_SEPARATE : 0u) | (late ? WEIRI_PLAN_LATE : 0u),
 	                            &callable->plan, error);
 	if (status != WEIR_OK) {
 		weiri_release(&session->allocator, callable, sizeof(*callable), _Alignof(weir_callable));

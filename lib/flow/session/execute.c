@@ -77,17 +77,43 @@ static void end_and_tell(struct weiri_step *step)
 /* -- nodes ------------------------------------------------------------------------------------- */
 
 /*
- * Runs user code in a critical section. The mark keeps that code from entering the section again.
+ * Runs user code, which may be in a critical section. The mark keeps that code from entering the
+ * section again.
  */
-static enum weir_status run_within(const struct weiri_plan_node *p, const struct weiri_call *call)
+static enum weir_status run_user(const struct weiri_frame *frame, const struct weiri_plan_node *p,
+                                 const struct weiri_call *call)
 {
+	const weir_critical_section *within = p->within != NULL ? p->within : frame->within;
 	struct weiri_inside inside;
 	enum weir_status status;
 
-	weiri_inside_begin(&inside, p->within);
+	if (within == NULL)
+		return p->run(call);
+	weiri_inside_begin(&inside, within);
 	status = p->run(call);
 	weiri_inside_end(&inside);
 	return status;
+}
+
+/* Looks at the clock and the tokens, if it is time to, before work of this weight. */
+static void spend(struct weiri_step *step, int32_t *credit, uint32_t weight)
+{
+	*credit -= (int32_t)weight;
+	if (WEIRI_UNLIKELY(*credit < 0)) {
+		weiri_step_look(step);
+		*credit = WEIRI_LOOK_WEIGHT - (int32_t)weight;
+	}
+}
+
+bool weiri_site_must_stop(const struct weiri_site *site)
+{
+	struct weiri_step *step = site->frame->step;
+
+	spend(step, site->credit, 1);
+	if (!weiri_latch_is_set(&step->halted))
+		return false;
+	weiri_latch_set(&step->incomplete);
+	return true;
 }
 
 /* Returns true if the node must be skipped. */
@@ -95,11 +121,7 @@ static bool must_skip(struct runner *r, const struct weiri_plan_node *p)
 {
 	struct weiri_step *step = r->frame->step;
 
-	r->credit -= (int32_t)p->weight;
-	if (WEIRI_UNLIKELY(r->credit < 0)) {
-		weiri_step_look(step);
-		r->credit = WEIRI_LOOK_WEIGHT - (int32_t)p->weight;
-	}
+	spend(step, &r->credit, p->weight);
 	/* A section is left in any case. What was left out of it has made the step incomplete. */
 	if (WEIRI_LIKELY(!weiri_latch_is_set(&step->halted)) || (p->flags & WEIRI_OP_LEAVES) != 0)
 		return false;
@@ -128,12 +150,25 @@ static void find_inputs(struct runner *r, const struct weiri_plan_node *p)
 static void run_node(struct runner *r, const struct weiri_plan_node *p)
 {
 	struct weiri_frame *frame = r->frame;
-	enum weir_status status = WEIRI_LIKELY(p->within == NULL) ? p->run(&r->call) : run_within(p, &r->call);
+	enum weir_status status =
+		WEIRI_LIKELY((p->flags & WEIRI_OP_USER) == 0) ? p->run(&r->call) : run_user(frame, p, &r->call);
 
 	if (WEIRI_UNLIKELY(status != WEIR_OK))
-		weiri_step_node_failed(frame->step, (uint32_t)(p - frame->plan->nodes), status, r->error.message);
+		weiri_step_node_failed(frame, (uint32_t)(p - frame->plan->nodes), status, r->error.message);
 	if ((p->flags & (WEIRI_NODE_ENDS_USES | WEIRI_NODE_SPILLS | WEIRI_NODE_TELLS)) != 0)
 		weiri_frame_node_ended(frame, p);
+}
+
+/* Begins a node that runs functions. Returns true if it has ended. */
+static bool begin_call(struct runner *r, uint32_t unit, const struct weiri_plan_node *p)
+{
+	struct weiri_frame *frame = r->frame;
+	struct weiri_site site = {frame, unit, (uint32_t)(p - frame->plan->nodes), &r->credit, r->on_worker};
+
+	if (!p->node->op->inner->begin(&site, &r->call))
+		return false;
+	weiri_frame_node_ended(frame, p);
+	return true;
 }
 
 /* As run_node() or weiri_wait_start(), and records it. Returns false if the node waits. */
@@ -154,13 +189,13 @@ static WEIRI_COLD bool run_traced(struct runner *r, uint32_t unit, uint32_t inde
 		r->now_ns = 0;
 		return ended;
 	}
-	status = p->within == NULL ? p->run(&r->call) : run_within(p, &r->call);
+	status = (p->flags & WEIRI_OP_USER) == 0 ? p->run(&r->call) : run_user(frame, p, &r->call);
 	r->call.trace = NULL;
 	weiri_trace_outputs(frame, index, &point);
 	weiri_trace_inputs(frame, index, &point, true);
 	r->now_ns = weiri_trace_end(frame, index, r->buffer, &point, status);
 	if (status != WEIR_OK)
-		weiri_step_node_failed(frame->step, index, status, r->error.message);
+		weiri_step_node_failed(frame, index, status, r->error.message);
 	weiri_frame_node_ended(frame, p);
 	return true;
 }
@@ -174,6 +209,8 @@ static bool belongs_to_pool(const struct runner *r, const struct weiri_plan_node
 
 	/* Without workers, a task would run only after all units of this list, not in drawn order. */
 	if (step->on_caller || (step->shuffle != 0 && step->workers == 0))
+		return false;
+	if (p->flags & WEIRI_OP_SHORT)
 		return false;
 	if (p->flags & WEIRI_OP_USER)
 		return !r->on_worker || other_work;
@@ -220,6 +257,12 @@ static WEIRI_COLD bool run_traced_unit(struct runner *r, uint32_t unit, uint32_t
 		if (must_skip(r, p))
 			continue;
 		find_inputs(r, p);
+		/* What a node runs in child frames is not recorded, nor is the node. */
+		if ((p->flags & WEIRI_OP_CALLS) != 0) {
+			if (!begin_call(r, unit, p))
+				return false;
+			continue;
+		}
 		if (!run_traced(r, unit, i))
 			return false;
 	}
@@ -250,9 +293,10 @@ static WEIRI_ALWAYS_INLINE bool run_unit(struct runner *r, uint32_t unit, uint32
 		if (WEIRI_UNLIKELY(must_skip(r, p)))
 			continue;
 		find_inputs(r, p);
-		if (WEIRI_LIKELY((p->flags & WEIRI_OP_WAITS) == 0))
+		if (WEIRI_LIKELY((p->flags & (WEIRI_OP_WAITS | WEIRI_OP_CALLS)) == 0))
 			run_node(r, p);
-		else if (!weiri_wait_start(frame, unit, i, &r->call))
+		else if ((p->flags & WEIRI_OP_WAITS) != 0 ? !weiri_wait_start(frame, unit, i, &r->call)
+		                                          : !begin_call(r, unit, p))
 			return false;
 	}
 	return true;
@@ -371,21 +415,58 @@ static bool run_ready(struct runner *r)
 	return r->ended != 0 && weiri_countdown_finish(&r->frame->remaining, r->ended);
 }
 
-/* Runs the unit from `at` on, and then what becomes ready. */
-static void run_from(struct weiri_frame *frame, uint32_t unit, uint32_t at, bool may_submit)
+/*
+ * Runs the unit from `at` on, and then what becomes ready. Returns true if the frame has ended;
+ * otherwise the step may have been freed.
+ */
+static bool run_rest(struct weiri_frame *frame, uint32_t unit, uint32_t at, bool may_submit)
 {
-	struct weiri_step *step = frame->step;
 	struct runner r;
 
 	begin_runner(&r, frame, true);
 	/* Each thread has its own draws, so threads share no state. A single thread repeats them all. */
-	r.draws = step->shuffle + ((uint64_t)unit << 32);
+	r.draws = frame->step->shuffle + frame->number + ((uint64_t)unit << 32);
 	if (!run_unit(&r, unit, at, may_submit))
-		return;
+		return false;
 	release_successors(&r, unit);
 	r.ended = 1;
-	if (run_ready(&r))
-		end_and_tell(step);
+	return run_ready(&r);
+}
+
+/*
+ * A child has ended on this thread, which is not the one that began it. Returns true if the node
+ * that waits for it has ended too.
+ */
+static bool child_ended(struct weiri_frame *child)
+{
+	struct weiri_frame *parent = child->parent;
+	const struct weiri_plan_node *p = &parent->plan->nodes[child->index];
+	int32_t credit = 0;
+	struct weiri_site site = {parent, child->unit, child->index, &credit, true};
+
+	if (!p->node->op->inner->child_ended(&site, child))
+		return false;
+	weiri_frame_node_ended(parent, p);
+	return true;
+}
+
+/* Runs the unit from `at` on, what becomes ready, and then what waits for the frame. */
+static void run_from(struct weiri_frame *frame, uint32_t unit, uint32_t at, bool may_submit)
+{
+	while (run_rest(frame, unit, at, may_submit)) {
+		struct weiri_frame *parent = frame->parent;
+
+		if (parent == NULL) {
+			end_and_tell(frame->step);
+			return;
+		}
+		unit = frame->unit;
+		at = frame->index + 1;
+		may_submit = true;
+		if (!child_ended(frame))
+			return;
+		frame = parent;
+	}
 }
 
 static void run_task(weir_task *task)
@@ -411,15 +492,22 @@ void weiri_step_arrive_feed(struct weiri_step *step, size_t feed)
 		end_and_tell(step);
 }
 
-bool weiri_step_begin(struct weiri_step *step)
+void weiri_step_call_ended(const struct weiri_site *site)
 {
-	struct weiri_frame *frame = &step->frame;
+	weiri_frame_node_ended(site->frame, &site->frame->plan->nodes[site->index]);
+	run_from(site->frame, site->unit, site->index + 1, true);
+}
+
+bool weiri_frame_run(struct weiri_frame *frame, int32_t *credit, bool on_worker)
+{
+	const struct weiri_step *step = frame->step;
 	struct runner r;
 	bool ended;
 
-	begin_runner(&r, frame, step->caller_helps || step->on_caller);
+	begin_runner(&r, frame, on_worker);
+	r.credit = *credit;
 	r.roots = frame->plan->root_count;
-	r.draws = step->shuffle;
+	r.draws = step->shuffle + frame->number;
 	/* Roots are drawn as the others are. */
 	while (WEIRI_UNLIKELY(step->shuffle != 0) && r.roots != 0) {
 		frame->units[--r.roots].next = r.list;
@@ -428,6 +516,15 @@ bool weiri_step_begin(struct weiri_step *step)
 	for (size_t i = 0; frame->plan->late && !step->is_open && i < frame->plan->feed_count; i++)
 		arrive_feed(&r, i);
 	ended = frame->plan->unit_count == 0 || run_ready(&r);
+	*credit = r.credit;
+	return ended;
+}
+
+bool weiri_step_begin(struct weiri_step *step)
+{
+	int32_t credit = 0;
+	bool ended = weiri_frame_run(&step->frame, &credit, step->caller_helps || step->on_caller);
+
 	if (ended)
 		end_step(step);
 	return ended;

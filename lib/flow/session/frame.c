@@ -6,20 +6,19 @@
 #include "base/assert.h"
 #include "session/step.h"
 
-void weiri_frame_lay_out(struct weiri_frame *frame, struct weiri_step *step, const struct weiri_plan *plan)
+void weiri_frame_lay_out(struct weiri_frame *frame, void *block, const struct weiri_step_layout *layout,
+                         struct weiri_plan *plan)
 {
-	const struct weiri_step_layout *layout = &plan->step;
-
-	frame->step = step;
 	frame->plan = plan;
-	frame->values = weiri_layout_at(step, layout->values);
-	frame->inputs = weiri_layout_at(step, layout->inputs);
-	frame->holds = weiri_layout_at(step, layout->holds);
-	frame->counts = weiri_layout_at(step, layout->counts);
-	frame->units = weiri_layout_at(step, layout->units);
-	frame->waits = weiri_layout_at(step, layout->waits);
-	frame->given = weiri_layout_at(step, layout->given);
-	frame->told = weiri_layout_at(step, layout->told);
+	frame->values = weiri_layout_at(block, layout->values);
+	frame->inputs = weiri_layout_at(block, layout->inputs);
+	frame->holds = weiri_layout_at(block, layout->holds);
+	frame->counts = weiri_layout_at(block, layout->counts);
+	frame->units = weiri_layout_at(block, layout->units);
+	frame->waits = weiri_layout_at(block, layout->waits);
+	frame->states = weiri_layout_at(block, layout->states);
+	frame->given = weiri_layout_at(block, layout->given);
+	frame->told = weiri_layout_at(block, layout->told);
 	for (uint32_t i = 0; i < plan->constant_count; i++)
 		frame->values[plan->feed_count + i] = plan->constants[i];
 }
@@ -40,7 +39,7 @@ static void begin_late(struct weiri_frame *frame)
 		weiri_latch_init(&frame->told[i]);
 }
 
-void weiri_frame_begin(struct weiri_frame *frame, const struct weiri_fed *fed)
+static void reset(struct weiri_frame *frame)
 {
 	const struct weiri_plan *plan = frame->plan;
 
@@ -49,6 +48,38 @@ void weiri_frame_begin(struct weiri_frame *frame, const struct weiri_fed *fed)
 	weiri_countdown_init(&frame->remaining, plan->unit_count);
 	for (uint32_t i = 0; i < plan->count_count; i++)
 		weiri_countdown_init(&frame->counts[i], plan->counts[i]);
+}
+
+void weiri_frame_begin_with(struct weiri_frame *frame, weir_tensor *values[])
+{
+	const struct weiri_plan *plan = frame->plan;
+
+	reset(frame);
+	for (uint32_t i = 0; i < plan->feed_count; i++) {
+		if (!plan->slots[i].unused)
+			frame->values[i] = values[i];
+		else
+			weir_tensor_release(values[i]);
+		values[i] = NULL;
+	}
+}
+
+void weiri_frame_begin_passing(struct weiri_frame *frame, const struct weiri_call *call, uint32_t first)
+{
+	const struct weiri_plan *plan = frame->plan;
+
+	reset(frame);
+	for (uint32_t i = 0; i < plan->feed_count; i++) {
+		if (!plan->slots[i].unused)
+			frame->values[i] = weiri_call_pass(call, first + i);
+	}
+}
+
+void weiri_frame_begin(struct weiri_frame *frame, const struct weiri_fed *fed)
+{
+	const struct weiri_plan *plan = frame->plan;
+
+	reset(frame);
 	if (plan->late)
 		begin_late(frame);
 	if (fed == NULL)

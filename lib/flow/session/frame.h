@@ -1,8 +1,9 @@
 /*
  * frame.h - one activation of a plan: the values, and the state of its units and waits.
  *
- * A frame is memory that is used again. The first part of a plan's step is the step itself, the
- * rest belongs to its frame.
+ * A frame is memory that is used again. The root frame of a step lies in the memory of the step. A
+ * node that runs a function makes child frames (child.h), each with memory of its own: a frame knows
+ * its parent, and which node of the parent waits for it.
  *
  * A value goes with its last use. A slot whose value the frame owns holds a reference, or a handle
  * on a version, from the end of the node that makes the value until its last use has ended. If that
@@ -76,25 +77,39 @@ static inline weir_tensor *weiri_fed_value(const struct weiri_fed *fed, size_t i
 
 struct weiri_frame {
 	struct weiri_step *step;
-	const struct weiri_plan *plan;
-	struct weiri_countdown remaining; /* units that have not ended */
-	bool empty;                       /* the owner only: the results were taken, so F2 holds */
+	struct weiri_plan *plan;
+	struct weiri_frame *parent;          /* NULL: the root frame of its step */
+	uint32_t unit, index;                /* of the parent's plan: the node that waits for the child */
+	uint64_t number;                     /* of the iteration or row */
+	void *owner;                         /* of a child: what its node knows of it */
+	const weir_critical_section *within; /* which user code of the frame must not enter; or NULL */
+	struct weiri_countdown remaining;    /* units that have not ended */
+	bool empty;                          /* the owner only: the results were taken, so F2 holds */
 	weir_tensor **values;
 	weir_tensor **inputs;
 	weir_read *holds;
 	struct weiri_countdown *counts;
 	struct weiri_frame_unit *units;
 	struct weiri_wait *waits;
+	void *states;
 	struct weiri_frame_trace *trace; /* NULL: it is not recorded */
 	/* late feeds: by feed, and by node */
 	struct weiri_latch *given; /* claimed by the thread that feeds it; set once the value is there */
 	struct weiri_latch *told;  /* set when the node has ended, and none of the step has failed */
 };
 
-/* Lays the frame of a new step out in the step's memory, which is zeroed up to the counts. */
-void weiri_frame_lay_out(struct weiri_frame *frame, struct weiri_step *step, const struct weiri_plan *plan);
+/*
+ * Lays the parts of a new frame out in `block`, which is zeroed up to the counts. `layout` is that of
+ * the plan's steps or child frames.
+ */
+void weiri_frame_lay_out(struct weiri_frame *frame, void *block, const struct weiri_step_layout *layout,
+                         struct weiri_plan *plan);
 /* Prepares an empty frame for a run. The feeds fit their outputs; `fed` is NULL if they come late. */
 void weiri_frame_begin(struct weiri_frame *frame, const struct weiri_fed *fed);
+/* The same for a frame that owns its feeds: takes them over, as references, and clears values[]. */
+void weiri_frame_begin_with(struct weiri_frame *frame, weir_tensor *values[]);
+/* The same with inputs first, first + 1, ... of a call, which pass to the frame (weiri_call_pass()). */
+void weiri_frame_begin_passing(struct weiri_frame *frame, const struct weiri_call *call, uint32_t first);
 /* Makes F2 true. No thread runs nodes of the frame any more. */
 void weiri_frame_clear(struct weiri_frame *frame);
 /* Moves the fetched values to results[]. Each node has succeeded. */

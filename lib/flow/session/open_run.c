@@ -22,6 +22,7 @@
  */
 #include "base/compiler.h"
 #include "base/error.h"
+#include "reclaim/interrupt.h"
 #include "session/session.h"
 #include "session/step.h"
 #include "sync/delivery.h"
@@ -195,8 +196,13 @@ static enum weir_status await(struct weiri_step *step, const char *call, reached
 			return reached(step, fetch) ? WEIR_OK : weiri_step_outcome_so_far(step, error);
 		if ((step->workers == 0 || weiri_inside_kernel()) && weir_pool_help(step->pool, 1) > 0)
 			continue;
-		if (!weiri_signal_wait(&step->signal, seen, deadline_ns))
-			return reached(step, fetch) ? WEIR_OK : tell_late(step, call, error);
+		switch (weiri_signal_wait(&step->signal, seen, deadline_ns)) {
+		case WEIRI_PARK_WOKEN: continue;
+		case WEIRI_PARK_INTERRUPTED:
+			/* The call ends, and the run goes on. */
+			return weiri_fail(error, weiri_interrupt_cause.code, "%s: %s", call, weiri_interrupt_cause.message);
+		case WEIRI_PARK_TIMEOUT: return reached(step, fetch) ? WEIR_OK : tell_late(step, call, error);
+		}
 	}
 }
 

@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "graph/layout.h"
 #include "graph/section.h"
+#include "session/function.h"
 #include "session/step.h"
 #include "session/trace.h"
 
@@ -185,13 +186,34 @@ static enum weir_status collect(struct weiri_compiler *c)
 /* --- Fill --- */
 
 struct counts {
-	size_t inputs, outputs, holds, waits;
-	bool has_user_code;
+	size_t inputs, outputs, holds, waits, state_bytes;
+	bool has_user_code, may_wait;
 };
 
 static weir_node *node_at(const struct weiri_compiler *c, uint32_t number)
 {
 	return c->nodes.nodes[c->order.collected[number]];
+}
+
+static size_t state_size(const weir_node *node)
+{
+	struct weiri_layout layout = {0};
+
+	if ((node->op->traits & WEIRI_OP_CALLS) != 0 && node->op->inner->state_size != NULL)
+		(void)weiri_layout_add(&layout, 1, node->op->inner->state_size(node));
+	return layout.size;
+}
+
+/* What the bodies of functions may do, the node may do. */
+static void count_bodies(const weir_node *node, struct counts *counts)
+{
+	const struct weiri_calls *calls = weiri_calls_of(node);
+
+	for (uint32_t i = 0; i < calls->body_count; i++) {
+		counts->has_user_code |= calls->bodies[i]->plan->has_user_code;
+		counts->may_wait |= calls->bodies[i]->plan->may_wait;
+	}
+	counts->state_bytes += state_size(node);
 }
 
 static struct counts count_parts(const struct weiri_compiler *c)
@@ -207,25 +229,30 @@ static struct counts count_parts(const struct weiri_compiler *c)
 		counts.holds += node->hold_count;
 		counts.waits += (node->op->traits & WEIRI_OP_WAITS) != 0;
 		counts.has_user_code |= (node->op->traits & WEIRI_OP_USER) != 0;
+		if ((node->op->traits & WEIRI_OP_CALLS) != 0)
+			count_bodies(node, &counts);
 	}
+	counts.may_wait |= counts.waits != 0;
 	return counts;
 }
 
-static void lay_out_step(struct weiri_plan *plan)
+/* Lays out the memory of a step or a child frame, which begins with `head` bytes. */
+static void lay_out(const struct weiri_plan *plan, size_t head, struct weiri_step_layout *out)
 {
 	struct weiri_layout layout = {0};
 
-	(void)weiri_layout_add(&layout, 1, sizeof(struct weiri_step));
-	plan->step.values = weiri_layout_add(&layout, plan->slot_count, sizeof(weir_tensor *));
-	plan->step.holds = weiri_layout_add(&layout, plan->hold_count, sizeof(weir_read));
-	plan->step.inputs = weiri_layout_add(&layout, plan->use_count, sizeof(weir_tensor *));
-	plan->step.results = weiri_layout_add(&layout, plan->fetch_count, sizeof(weir_tensor *));
-	plan->step.counts = weiri_layout_add(&layout, plan->count_count, sizeof(struct weiri_countdown));
-	plan->step.given = weiri_layout_add(&layout, plan->late ? plan->feed_count : 0, sizeof(struct weiri_latch));
-	plan->step.told = weiri_layout_add(&layout, plan->late ? plan->node_count : 0, sizeof(struct weiri_latch));
-	plan->step.units = weiri_layout_add(&layout, plan->unit_count, sizeof(struct weiri_frame_unit));
-	plan->step.waits = weiri_layout_add(&layout, plan->wait_count, sizeof(struct weiri_wait));
-	plan->step.size = layout.size;
+	(void)weiri_layout_add(&layout, 1, head);
+	out->values = weiri_layout_add(&layout, plan->slot_count, sizeof(weir_tensor *));
+	out->holds = weiri_layout_add(&layout, plan->hold_count, sizeof(weir_read));
+	out->inputs = weiri_layout_add(&layout, plan->use_count, sizeof(weir_tensor *));
+	out->results = weiri_layout_add(&layout, plan->fetch_count, sizeof(weir_tensor *));
+	out->counts = weiri_layout_add(&layout, plan->count_count, sizeof(struct weiri_countdown));
+	out->given = weiri_layout_add(&layout, plan->late ? plan->feed_count : 0, sizeof(struct weiri_latch));
+	out->told = weiri_layout_add(&layout, plan->late ? plan->node_count : 0, sizeof(struct weiri_latch));
+	out->units = weiri_layout_add(&layout, plan->unit_count, sizeof(struct weiri_frame_unit));
+	out->waits = weiri_layout_add(&layout, plan->wait_count, sizeof(struct weiri_wait));
+	out->states = weiri_layout_add(&layout, plan->state_bytes, 1);
+	out->size = layout.size;
 }
 
 static struct weiri_plan *allocate_plan(const struct weiri_compiler *c, const struct counts *counts)
@@ -245,8 +272,10 @@ static struct weiri_plan *allocate_plan(const struct weiri_compiler *c, const st
 	size_t at_slots = weiri_layout_add(&layout, slots, sizeof(struct weiri_plan_slot));
 	size_t at_counts = weiri_layout_add(&layout, o->unit_count + slots, sizeof(uint32_t));
 	size_t at_fetched = weiri_layout_add(&layout, s->fetch_count, sizeof(struct weiri_fetch));
-	size_t at_late_starts = weiri_layout_add(&layout, c->late ? s->feed_count + 1 : 0, sizeof(uint32_t));
-	size_t at_late_units = weiri_layout_add(&layout, c->late ? counts->inputs : 0, sizeof(uint32_t));
+	size_t at_late_starts =
+		weiri_layout_add(&layout, (c->flags & WEIRI_PLAN_LATE) != 0 ? s->feed_count + 1 : 0, sizeof(uint32_t));
+	size_t at_late_units =
+		weiri_layout_add(&layout, (c->flags & WEIRI_PLAN_LATE) != 0 ? counts->inputs : 0, sizeof(uint32_t));
 	size_t at_constants = weiri_layout_add(&layout, o->constant_count, sizeof(weir_tensor *));
 	char *block = weiri_allocate_zeroed(c->allocator, layout.size, WEIRI_LAYOUT_ALIGNMENT);
 	struct weiri_plan *plan;
@@ -268,7 +297,9 @@ static struct weiri_plan *allocate_plan(const struct weiri_compiler *c, const st
 	plan->late_starts = weiri_layout_at(block, at_late_starts);
 	plan->late_units = weiri_layout_at(block, at_late_units);
 	plan->constants = weiri_layout_at(block, at_constants);
+	plan->allocator = *c->allocator;
 	weiri_spare_init(&plan->spare);
+	weiri_spare_init(&plan->spare_child);
 	weiri_published_init(&plan->traced);
 	return plan;
 }
@@ -290,9 +321,15 @@ static void copy_key(struct weiri_plan *plan, const struct weiri_signature *s)
 /* The critical section that user code of the node must not enter again; NULL: none. */
 static const weir_critical_section *section_of(const weir_node *node)
 {
-	const weir_node *entrance = (node->op->traits & WEIRI_OP_USER) != 0 ? weiri_section_entrance(node) : NULL;
+	const uint32_t runs_user_code = WEIRI_OP_USER | WEIRI_OP_CALLS;
+	const weir_node *entrance = (node->op->traits & runs_user_code) != 0 ? weiri_section_entrance(node) : NULL;
 
 	return entrance != NULL ? weiri_section_of(entrance) : NULL;
+}
+
+static uint32_t add_weights(uint32_t a, uint32_t b)
+{
+	return a + b < WEIRI_PLAN_MOST ? a + b : WEIRI_PLAN_MOST;
 }
 
 /* Returns the bytes of a tensor; SIZE_MAX if they are not known. */
@@ -331,15 +368,24 @@ static uint32_t weight_of(const weir_node *node)
 	return weight < WEIRI_LOOK_WEIGHT ? weight : WEIRI_LOOK_WEIGHT;
 }
 
-static void fill_slots(struct weiri_plan *plan)
+/* The weight of a node and of what it calls, at most WEIRI_PLAN_MOST. */
+static uint32_t total_weight(const weir_node *node, uint32_t weight)
+{
+	const struct weiri_calls *calls = (node->op->traits & WEIRI_OP_CALLS) != 0 ? weiri_calls_of(node) : NULL;
+
+	for (uint32_t i = 0; calls != NULL && i < calls->body_count; i++)
+		weight = add_weights(weight, calls->bodies[i]->plan->weight);
+	return weight;
+}
+
+static void fill_slots(struct weiri_plan *plan, bool owns_feeds)
 {
 	uint32_t outside = (uint32_t)plan->feed_count + plan->constant_count;
 
 	for (uint32_t slot = 0; slot < plan->slot_count; slot++) {
 		bool fed = slot < plan->feed_count;
 
-		plan->slots[slot].owner =
-			slot >= outside || (fed && (plan->has_user_code || plan->late)) ? WEIRI_OWNER_FRAME : WEIRI_OWNER_OUTSIDE;
+		plan->slots[slot].owner = slot >= outside || (fed && owns_feeds) ? WEIRI_OWNER_FRAME : WEIRI_OWNER_OUTSIDE;
 		plan->slots[slot].unused = true;
 	}
 }
@@ -363,6 +409,9 @@ static void fill_nodes(struct weiri_compiler *c)
 		p->holds = plan->hold_count;
 		p->wait = plan->wait_count;
 		p->within = section_of(node);
+		p->state = plan->state_bytes;
+		plan->state_bytes += (uint32_t)state_size(node);
+		plan->weight = add_weights(plan->weight, total_weight(node, p->weight));
 		for (uint32_t hold = 0; hold < node->hold_count; hold++)
 			plan->slots[slot + hold].owner = plan->hold_count + hold;
 		plan->use_count += node->input_count;
@@ -461,7 +510,7 @@ static enum weir_status make_plan(struct weiri_compiler *c)
 
 	/* There are at most as many counts as units and slots. */
 	if (slots + c->order.unit_count > WEIRI_PLAN_MOST || counts.inputs > WEIRI_PLAN_MOST ||
-	    counts.holds > WEIRI_PLAN_MOST)
+	    counts.holds > WEIRI_PLAN_MOST || counts.state_bytes > WEIRI_PLAN_MOST)
 		return weiri_fail(c->error, WEIR_RESOURCE_EXHAUSTED, "the plan has too many values");
 	plan = allocate_plan(c, &counts);
 	if (plan == NULL)
@@ -473,9 +522,10 @@ static enum weir_status make_plan(struct weiri_compiler *c)
 	plan->constant_count = c->order.constant_count;
 	plan->slot_count = (uint32_t)slots;
 	plan->has_user_code = counts.has_user_code;
-	plan->late = c->late;
+	plan->may_wait = counts.may_wait;
+	plan->late = (c->flags & WEIRI_PLAN_LATE) != 0;
 	copy_key(plan, c->signature);
-	fill_slots(plan);
+	fill_slots(plan, plan->has_user_code || (c->flags & (WEIRI_PLAN_OWNS_FEEDS | WEIRI_PLAN_LATE)) != 0);
 	fill_nodes(c);
 	fill_constants(c);
 	resolve_uses(c);
@@ -483,7 +533,8 @@ static enum weir_status make_plan(struct weiri_compiler *c)
 	if (plan->late)
 		resolve_late(c);
 	status = weiri_find_last_uses(c);
-	lay_out_step(plan);
+	lay_out(plan, sizeof(struct weiri_step), &plan->step);
+	lay_out(plan, sizeof(struct weiri_frame), &plan->child);
 	return status;
 }
 
@@ -501,8 +552,8 @@ static enum weir_status compile(struct weiri_compiler *c)
 }
 
 enum weir_status weiri_plan_compile(weir_graph *graph, const weir_allocator *allocator,
-                                    const struct weiri_signature *signature, bool separate, bool late,
-                                    struct weiri_plan **out, weir_error *error)
+                                    const struct weiri_signature *signature, uint32_t flags, struct weiri_plan **out,
+                                    weir_error *error)
 {
 	struct weiri_compiler c;
 	enum weir_status status;
@@ -511,8 +562,7 @@ enum weir_status weiri_plan_compile(weir_graph *graph, const weir_allocator *all
 	c.graph = graph;
 	c.allocator = allocator;
 	c.signature = signature;
-	c.separate = separate;
-	c.late = late;
+	c.flags = flags;
 	c.error = error;
 	weiri_node_map_init(&c.nodes, allocator);
 	status = compile(&c);
@@ -532,5 +582,6 @@ void weiri_plan_free(struct weiri_plan *plan, const weir_allocator *allocator)
 		return;
 	weiri_traced_plans_free(plan, allocator);
 	weiri_release(allocator, weiri_spare_take(&plan->spare), plan->step.size, WEIRI_LAYOUT_ALIGNMENT);
+	weiri_release(allocator, weiri_spare_take(&plan->spare_child), plan->child.size, WEIRI_LAYOUT_ALIGNMENT);
 	weiri_release(allocator, plan, plan->bytes, WEIRI_LAYOUT_ALIGNMENT);
 }

@@ -29,6 +29,7 @@
 #include <stdint.h>
 #include <weir/critical_section.h>
 #include <weir/flow/callable.h>
+#include <weir/flow/function.h>
 #include <weir/flow/session.h>
 
 #include "graph/node.h"
@@ -92,6 +93,7 @@ struct weiri_plan_node {
 	uint32_t outputs;                    /* the slot of output 0 */
 	uint32_t holds;                      /* where its handles begin */
 	uint32_t wait;                       /* which of the frame's waits it uses, if it waits */
+	uint32_t state;                      /* where its state begins in the frame's states, if it calls functions */
 	const weir_critical_section *within; /* which user code of the node must not enter; or NULL */
 };
 
@@ -125,6 +127,7 @@ struct weiri_step_layout {
 	size_t counts;
 	size_t units;
 	size_t waits;
+	size_t states;
 	size_t results;
 	size_t given;
 	size_t told;
@@ -134,9 +137,12 @@ struct weiri_plan {
 	struct weiri_published link; /* in a bucket of the session */
 	size_t bytes;
 	uint64_t hash;
-	bool kept;                          /* by the session */
+	bool kept;                          /* by the session or a function */
 	weir_callable *callable;            /* to which it belongs; NULL: none */
+	weir_function *function;            /* of whose body it is the plan; NULL: of none */
+	weir_allocator allocator;           /* of the plan and its frames */
 	struct weiri_spare spare;           /* the memory of a step that has ended */
+	struct weiri_spare spare_child;     /* the memory of a child frame that has ended */
 	struct weiri_published_list traced; /* what traces know of it (trace.h) */
 
 	weir_output *feeds; /* feeds, fetches and targets: a copy of the key */
@@ -154,12 +160,16 @@ struct weiri_plan {
 	weir_tensor **constants;
 	uint32_t node_count, unit_count, root_count, use_count, slot_count, count_count, constant_count, hold_count,
 		wait_count;
+	uint32_t state_bytes; /* of all nodes that call functions */
+	uint32_t weight;      /* of all nodes, bodies included */
+	bool may_wait;
 	bool has_user_code; /* true: a step of the plan may outlive its run */
 	bool late;          /* feeds may come while a step runs */
 	/* late: the units that use feed i: [late_starts[i] .. late_starts[i + 1] - 1], one entry for each use */
 	uint32_t *late_starts;
 	uint32_t *late_units;
 	struct weiri_step_layout step;
+	struct weiri_step_layout child; /* of a child frame */
 };
 
 static inline weir_output weiri_signature_feed(const struct weiri_signature *signature, size_t i)
@@ -172,15 +182,20 @@ uint64_t weiri_signature_hash(const struct weiri_signature *signature);
 bool weiri_plan_matches(const struct weiri_plan *plan, const struct weiri_signature *signature);
 
 /*
+ * SEPARATE: each node is a unit of its own. OWNS_FEEDS: the frame gets references to the feeds. LATE:
+ * feeds may come while a step runs, and fetches be taken.
+ */
+enum weiri_plan_flags { WEIRI_PLAN_SEPARATE = 1, WEIRI_PLAN_OWNS_FEEDS = 2, WEIRI_PLAN_LATE = 4 };
+
+/*
  * Checks the signature, finds the ancestors and numbers them. Seals their lists of control edges.
- * With `separate`, each node is a unit of its own. Takes time linear in the nodes and edges that it
- * finds. With `late`, feeds may come while a step runs, and fetches be taken. Fails with
- * WEIR_INVALID_ARGUMENT as weir_session_run() does, with WEIR_FAILED_PRECONDITION
- * (a critical section was not finished), or with WEIR_RESOURCE_EXHAUSTED.
+ * Takes time linear in the nodes and edges that it finds. Fails with WEIR_INVALID_ARGUMENT as
+ * weir_session_run() does, with WEIR_FAILED_PRECONDITION (a critical section was not finished), or
+ * with WEIR_RESOURCE_EXHAUSTED.
  */
 enum weir_status weiri_plan_compile(weir_graph *graph, const weir_allocator *allocator,
-                                    const struct weiri_signature *signature, bool separate, bool late,
-                                    struct weiri_plan **out, weir_error *error);
+                                    const struct weiri_signature *signature, uint32_t flags, struct weiri_plan **out,
+                                    weir_error *error);
 /* Accepts NULL. No step uses the plan. */
 void weiri_plan_free(struct weiri_plan *plan, const weir_allocator *allocator);
 

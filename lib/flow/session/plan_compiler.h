@@ -42,8 +42,7 @@ struct weiri_compiler {
 	weir_graph *graph;
 	const weir_allocator *allocator;
 	const struct weiri_signature *signature;
-	bool separate;
-	bool late;
+	uint32_t flags; /* enum weiri_plan_flags */
 	struct weiri_feed_index feeds;
 	struct weiri_node_map nodes;
 	struct weiri_order order;

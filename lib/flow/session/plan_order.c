@@ -172,7 +172,7 @@ static bool continues(const struct weiri_compiler *c, uint32_t node, uint32_t *n
 {
 	const struct weiri_order *o = &c->order;
 
-	if (c->separate || o->is_fetched[node] != 0 || o->starts[node + 1] - o->starts[node] != 1)
+	if ((c->flags & WEIRI_PLAN_SEPARATE) != 0 || o->is_fetched[node] != 0 || o->starts[node + 1] - o->starts[node] != 1)
 		return false;
 	*next = o->successors[o->starts[node]];
 	return o->arrivals[*next] + o->late_feeds[*next] == 1;
@@ -234,7 +234,7 @@ enum weir_status weiri_order_nodes(struct weiri_compiler *c)
 	if (status != WEIR_OK)
 		return status;
 	find_edges(c);
-	if (c->late)
+	if ((c->flags & WEIRI_PLAN_LATE) != 0)
 		find_late_ends(c);
 	/* The list of sorted nodes lies where unit_of is filled at the end. */
 	status = sort(c, o->unit_of);

@@ -199,8 +199,8 @@ enum weir_status weiri_session_plan(weir_session *session, struct weiri_signatur
 	if (*out != NULL)
 		return WEIR_OK;
 	/* To shuffle nodes, the nodes of a chain must not run as one. */
-	status = weiri_plan_compile(session->graph, &session->allocator, signature, session->shuffle_seed != 0, false,
-	                            &plan, error);
+	status = weiri_plan_compile(session->graph, &session->allocator, signature,
+	                            session->shuffle_seed != 0 ? WEIRI_PLAN_SEPARATE : 0, &plan, error);
 	if (status != WEIR_OK)
 		return status;
 	*out = plan;

@@ -21,7 +21,9 @@ static void leave(weir_session *session, struct weiri_plan *plan)
 		weiri_callable_leave(plan->callable);
 		return;
 	}
-	if (!plan->kept)
+	if (plan->function != NULL)
+		weiri_function_leave(plan->function);
+	else if (!plan->kept)
 		weiri_plan_free(plan, &session->allocator);
 	weiri_gate_leave(&session->gate);
 }
@@ -38,7 +40,7 @@ static void free_step(struct weiri_step *step)
 	weir_cancel_release(step->token);
 	weir_cancel_release(step->user_token);
 	if (!weiri_spare_put(&plan->spare, step))
-		weiri_release(&session->allocator, step, plan->step.size, WEIRI_LAYOUT_ALIGNMENT);
+		weiri_release(&plan->allocator, step, plan->step.size, WEIRI_LAYOUT_ALIGNMENT);
 	leave(session, plan);
 }
 
@@ -70,25 +72,26 @@ enum weir_status weiri_step_check_feed(const struct weiri_plan *plan, size_t i, 
 }
 
 /* Returns memory for a step, whose frame is empty; or NULL. */
-static struct weiri_step *find_memory(weir_session *session, struct weiri_plan *plan)
+static struct weiri_step *find_memory(struct weiri_plan *plan)
 {
 	struct weiri_step *step = weiri_spare_take(&plan->spare);
 
 	if (step != NULL)
 		return step;
-	step = weiri_allocate(&session->allocator, plan->step.size, WEIRI_LAYOUT_ALIGNMENT);
+	step = weiri_allocate(&plan->allocator, plan->step.size, WEIRI_LAYOUT_ALIGNMENT);
 	if (step == NULL)
 		return NULL;
 	/* Counts, units and waits come last. Each is initialized before it is used. */
 	(void)memset(step, 0, plan->step.counts);
 	step->run.results = weiri_layout_at(step, plan->step.results);
-	weiri_frame_lay_out(&step->frame, step, plan);
+	weiri_frame_lay_out(&step->frame, step, &plan->step, plan);
+	step->frame.step = step;
 	return step;
 }
 
 static struct weiri_step *make_step(weir_session *session, struct weiri_plan *plan)
 {
-	struct weiri_step *step = find_memory(session, plan);
+	struct weiri_step *step = find_memory(plan);
 
 	if (step == NULL)
 		return NULL;
@@ -158,7 +161,7 @@ static enum weir_status connect_tokens(struct weiri_step *step)
 {
 	enum weir_status status;
 
-	if (step->plan->wait_count == 0 && !step->plan->has_user_code)
+	if (!step->plan->may_wait && !step->plan->has_user_code)
 		return WEIR_OK;
 	status = weir_cancel_create(&step->session->allocator, &step->token, NULL);
 	if (status == WEIR_OK)
@@ -270,32 +273,62 @@ void weiri_step_stop_for_deadline(struct weiri_step *step)
 	weiri_step_stop(step, &cause);
 }
 
-static void blame(struct weiri_step *step, uint32_t index)
+/* Puts `name` and a slash in front of what begins at path[at], if there is room. Returns where it begins then. */
+static size_t prepend(char path[WEIRI_PATH_SIZE], size_t at, const char *name)
 {
-	const struct weiri_plan_node *p = &step->plan->nodes[index];
+	size_t size = strlen(name) + 1;
+
+	if (size > at)
+		return at;
+	path[at - 1] = '/';
+	(void)memcpy(path + at - size, name, size - 1);
+	return at - size;
+}
+
+/* Writes the names of the nodes that called the frame, each with a slash: "train/loop/". */
+static void write_path(const struct weiri_frame *frame, char path[WEIRI_PATH_SIZE])
+{
+	size_t at = WEIRI_PATH_SIZE - 1;
+
+	path[at] = '\0';
+	for (; frame->parent != NULL; frame = frame->parent)
+		at = prepend(path, at, frame->parent->plan->nodes[frame->index].node->name);
+	if (frame->plan->function != NULL)
+		at = prepend(path, at, frame->plan->function->name);
+	(void)memmove(path, path + at, WEIRI_PATH_SIZE - at);
+}
+
+static void blame(struct weiri_frame *frame, uint32_t index)
+{
+	const struct weiri_plan_node *p = &frame->plan->nodes[index];
+	struct weiri_step *step = frame->step;
 
 	if (!weiri_latch_claim(&step->blamed))
 		return;
-	step->culprit = index;
-	if ((p->flags & WEIRI_OP_WAITS) != 0 && step->frame.waits[p->wait].since_ns != 0)
-		step->culprit_waited_ns = weir_now_ns() - step->frame.waits[p->wait].since_ns;
+	step->culprit = p->node;
+	write_path(frame, step->culprit_path);
+	if ((p->flags & WEIRI_OP_WAITS) != 0 && frame->waits[p->wait].since_ns != 0)
+		step->culprit_waited_ns = weir_now_ns() - frame->waits[p->wait].since_ns;
 	weiri_latch_set(&step->blamed);
 }
 
-void weiri_step_node_failed(struct weiri_step *step, uint32_t index, enum weir_status status, const char *message)
+void weiri_step_node_failed(struct weiri_frame *frame, uint32_t index, enum weir_status status, const char *message)
 {
-	const weir_node *node = step->plan->nodes[index].node;
+	const weir_node *node = frame->plan->nodes[index].node;
+	struct weiri_step *step = frame->step;
+	char path[WEIRI_PATH_SIZE];
 
 	weiri_latch_set(&step->halted); /* S4 */
 	weiri_latch_set(&step->incomplete);
 	if (weiri_latch_is_set(&step->stopped)) {
-		blame(step, index);
+		blame(frame, index);
 		return;
 	}
 	if (!weiri_latch_claim(&step->failed))
 		return;
-	(void)weiri_node_fail(&step->failure, status, node->op, node->name, "%s",
-	                      message[0] != '\0' ? message : weir_status_name(status));
+	write_path(frame, path);
+	(void)weiri_fail(&step->failure, status, "%s%s \"%s\": %s", path, node->kind, node->name,
+	                 message[0] != '\0' ? message : weir_status_name(status));
 	weiri_latch_set(&step->failed);
 	if (step->token != NULL)
 		(void)weir_cancel_fire(step->token, &step->failure);
@@ -325,13 +358,13 @@ static void tell_culprit(struct weiri_step *step, char *text, size_t size)
 			(void)snprintf(text, size, "; kernels that still run are left to end by themselves");
 		return;
 	}
-	node = step->plan->nodes[step->culprit].node;
+	node = step->culprit;
 	if (node->op->resource != NULL)
-		(void)snprintf(text, size, "; %s \"%s\" of %s \"%s\" had waited %.3f s", node->op->name, node->name,
-		               node->op->resource_kind != NULL ? node->op->resource_kind : "queue",
+		(void)snprintf(text, size, "; %s%s \"%s\" of %s \"%s\" had waited %.3f s", step->culprit_path, node->kind,
+		               node->name, node->op->resource_kind != NULL ? node->op->resource_kind : "queue",
 		               node->op->resource(node->attribute), (double)step->culprit_waited_ns / 1e9);
 	else
-		(void)snprintf(text, size, "; %s \"%s\" was under way", node->op->name, node->name);
+		(void)snprintf(text, size, "; %s%s \"%s\" was under way", step->culprit_path, node->kind, node->name);
 }
 
 static enum weir_status tell_stop(struct weiri_step *step, weir_error *error)

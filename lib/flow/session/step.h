@@ -42,6 +42,7 @@
 #include "run/handoff.h"
 #include "run/signal.h"
 #include "session/frame.h"
+#include "session/function.h"
 #include "session/plan.h"
 #include "sync/delivery.h"
 
@@ -52,6 +53,9 @@ struct weir_run {
 	weir_tensor **results; /* room for them, part of the step's memory */
 	struct weiri_delivery delivery;
 };
+
+/* Of the names of the nodes that called a frame. */
+enum { WEIRI_PATH_SIZE = 128 };
 
 struct weiri_step {
 	weir_session *session;
@@ -82,8 +86,9 @@ struct weiri_step {
 	struct weiri_latch failed;
 	struct weiri_latch stopped;
 	struct weiri_latch blamed;
-	uint32_t culprit; /* once `blamed` is set: a node that ended because of the stop */
+	const weir_node *culprit; /* once `blamed` is set: a node that ended because of the stop */
 	uint64_t culprit_waited_ns;
+	char culprit_path[WEIRI_PATH_SIZE]; /* the way to it: "train/loop/", or "" */
 	weir_error failure;
 	weir_error stop;
 };
@@ -106,10 +111,10 @@ struct weiri_step_request {
 
 /*
  * Creates a step with two references: one for the caller, one for the execution. The caller has
- * entered the session's gate for the step, or has a reference to the callable for it, and a plan
- * that nobody keeps passes to the step. All this is given back when the step is freed; if this call
- * fails, by this call. Fails with WEIR_INVALID_ARGUMENT (a feed does not fit) or
- * WEIR_RESOURCE_EXHAUSTED.
+ * entered the session's gate for the step, and the function whose body it runs; or it has a reference
+ * to the callable for it. A plan that nobody keeps passes to the step. All this is given back when the
+ * step is freed; if this call fails, by this call. Fails with WEIR_INVALID_ARGUMENT (a feed does not
+ * fit) or WEIR_RESOURCE_EXHAUSTED.
  */
 enum weir_status weiri_step_create(const struct weiri_step_request *request, struct weiri_step **out,
                                    weir_error *error);
@@ -125,8 +130,8 @@ void weiri_step_disconnect(struct weiri_step *step);
 /* Returns WEIR_OK if the value fits feed i of the plan. */
 enum weir_status weiri_step_check_feed(const struct weiri_plan *plan, size_t i, const weir_tensor *value,
                                        weir_error *error);
-/* Records that node `index` failed with `status`. */
-void weiri_step_node_failed(struct weiri_step *step, uint32_t index, enum weir_status status, const char *message);
+/* Records that node `index` of the frame failed with `status`. */
+void weiri_step_node_failed(struct weiri_frame *frame, uint32_t index, enum weir_status status, const char *message);
 /* Stops the step. Only the first cause counts. */
 void weiri_step_stop(struct weiri_step *step, const weir_error *cause);
 void weiri_step_stop_for_deadline(struct weiri_step *step);
@@ -154,6 +159,16 @@ void weiri_step_submit(struct weiri_step *step, weir_task *task);
 void weiri_step_arrive_feed(struct weiri_step *step, size_t feed);
 /* Continues after node `index` of the unit, which waited and has ended. Called in a task. */
 void weiri_step_resume(struct weiri_frame *frame, uint32_t unit, uint32_t index);
+/*
+ * Runs the nodes of a child frame that has begun. Returns true if the frame has ended on this thread;
+ * false if it ends on another, and then the step may have been freed. The credit is that of the
+ * parent's runner.
+ */
+bool weiri_frame_run(struct weiri_frame *child, int32_t *credit, bool on_worker);
+/* The node of the site has ended, on a thread that does not run its unit. Called in a task. */
+void weiri_step_call_ended(const struct weiri_site *site);
+/* Tells whether a node that runs functions must not begin another part of its work. */
+bool weiri_site_must_stop(const struct weiri_site *site);
 
 /* --- run.c --- */
 

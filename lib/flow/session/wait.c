@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "run/critical_section.h"
 #include "session/trace.h"
 #include "sync/pending.h"
 
@@ -43,6 +44,8 @@ static void watch(struct weiri_wait *wait)
 	struct weiri_step *step = wait->frame->step;
 
 	wait->since_ns = weir_now_ns();
+	if (wait->operation == NULL)
+		return;
 	weiri_step_retain(step);
 	if (weir_cancel_on(step->token, on_cancel, wait, &wait->hook) == WEIR_OK)
 		return;
@@ -65,7 +68,7 @@ static void finish(struct weiri_wait *wait)
 	bool watched = wait->hook != NULL;
 
 	if (wait->status != WEIR_OK)
-		weiri_step_node_failed(step, wait->index, wait->status, wait->error.message);
+		weiri_step_node_failed(wait->frame, wait->index, wait->status, wait->error.message);
 	if (WEIRI_UNLIKELY(wait->point.set != NULL))
 		record_end(wait);
 	weiri_frame_node_ended(wait->frame, &wait->frame->plan->nodes[wait->index]);
@@ -99,6 +102,21 @@ static void on_done(void *context, enum weir_status status, const weir_error *er
 		weiri_step_submit(frame->step, &wait->task);
 }
 
+/* The mark keeps user code in a critical section from entering it again. */
+static enum weir_status start(const struct weiri_plan_node *p, const struct weiri_call *call, struct weiri_wait *wait)
+{
+	const weir_critical_section *within = p->within != NULL ? p->within : wait->frame->within;
+	struct weiri_inside inside;
+	enum weir_status status;
+
+	if (within != NULL)
+		weiri_inside_begin(&inside, within);
+	status = call->node->op->start(call, on_done, wait, &wait->operation);
+	if (within != NULL)
+		weiri_inside_end(&inside);
+	return status;
+}
+
 bool weiri_wait_start(struct weiri_frame *frame, uint32_t unit, uint32_t index, const struct weiri_call *call)
 {
 	const struct weiri_plan_node *p = &frame->plan->nodes[index];
@@ -117,12 +135,12 @@ bool weiri_wait_start(struct weiri_frame *frame, uint32_t unit, uint32_t index, 
 	weiri_countdown_init(&wait->parties, 2);
 	weiri_countdown_init(&wait->users, 2);
 	weiri_latch_init(&wait->done);
-	status = call->node->op->start(call, on_done, wait, &wait->operation);
+	status = start(p, call, wait);
 	if (status != WEIR_OK) {
 		wait->status = status;
 		if (WEIRI_UNLIKELY(wait->point.set != NULL))
 			record_end(wait);
-		weiri_step_node_failed(frame->step, index, status, call->error->message);
+		weiri_step_node_failed(frame, index, status, call->error->message);
 		weiri_frame_node_ended(frame, p);
 		return true;
 	}

@@ -45,6 +45,7 @@
 #define weiri_fetch_or_acq_rel(p, v) atomic_fetch_or_explicit((p), (v), memory_order_acq_rel)
 #define weiri_fetch_or_seq_cst(p, v) atomic_fetch_or_explicit((p), (v), memory_order_seq_cst)
 #define weiri_fetch_and_acquire(p, v) atomic_fetch_and_explicit((p), (v), memory_order_acquire)
+#define weiri_fetch_and_seq_cst(p, v) atomic_fetch_and_explicit((p), (v), memory_order_seq_cst)
 
 #define weiri_cas_relaxed(p, expected, v) \
 	atomic_compare_exchange_strong_explicit((p), (expected), (v), memory_order_relaxed, memory_order_relaxed)

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
 static int off(void)
@@ -153,6 +154,15 @@ int weiri_file_forbid_shrinking(int file)
 
 	restore(before);
 	return result;
+}
+
+void weiri_take_pending_signal(const sigset_t *signals)
+{
+	const struct timespec at_once = {0, 0};
+	int before = off();
+
+	(void)sigtimedwait(signals, NULL, &at_once);
+	restore(before);
 }
 
 int weiri_poll_out(int file, int milliseconds)

@@ -15,6 +15,7 @@
 #define WEIRI_UNCANCELLED_H
 
 #include <pthread.h>
+#include <signal.h>
 #include <stddef.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -40,6 +41,8 @@ int weiri_file_mode(int file);
 /* Like fcntl(file, F_GET_SEALS), and fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK). */
 int weiri_file_seals(int file);
 int weiri_file_forbid_shrinking(int file);
+/* Like sigtimedwait(2) that does not wait. */
+void weiri_take_pending_signal(const sigset_t *signals);
 /* Like poll(2) for POLLOUT on one file. */
 int weiri_poll_out(int file, int milliseconds);
 

@@ -4,17 +4,17 @@
 #include "shm/doorbell.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <weir/time.h>
 
 #include "base/error.h"
 #include "base/futex.h"
+#include "base/uncancelled.h"
 #include "reclaim/interrupt.h"
 #include "sync/cancel.h"
-
-enum { SPINS = 200 };
 
 /* As in eventfd.c, by syscall(2), which is not a cancellation point. */
 static void write_eventfd(int file)
@@ -27,22 +27,43 @@ static void write_eventfd(int file)
 	errno = saved_errno;
 }
 
-void weiri_bell_ring_slowly(struct weiri_bell *bell, uint32_t seen)
+/* Returns true if this call has cleared the bit. */
+static bool clear(struct weiri_bell *bell, uint32_t bit)
+{
+	/* [seq_cst B1] in the order of the object: a bit that is set later belongs to a later look. */
+	return (weiri_fetch_and_seq_cst(bell->word, ~bit) & bit) != 0;
+}
+
+void weiri_bell_ring_slowly(struct weiri_bell *bell)
 {
 	/* [relaxed] a number of the caller's, set before. */
 	int eventfd = weiri_load_relaxed(&bell->eventfd);
-	/* A process without an eventfd leaves the poller's bit to one that has it. */
-	uint32_t served = WEIRI_BELL_SLEEPERS | (eventfd >= 0 ? WEIRI_BELL_POLLER : 0u);
 
-	do {
-		if ((seen & served) == 0)
-			return;
-		/* [seq_cst B1] in the order of the object: a bit that is set later belongs to a later look. */
-	} while (!weiri_cas_seq_cst(bell->word, &seen, (seen & ~served) + WEIRI_BELL_RING));
-	if ((seen & WEIRI_BELL_SLEEPERS) != 0)
+	if (clear(bell, WEIRI_BELL_SLEEPERS)) {
+		/* [D1 relaxed] after the clear, by the order of one word; Linux orders it before the wake-up. */
+		(void)weiri_fetch_add_relaxed(bell->word, (uint32_t)WEIRI_BELL_RING);
 		weiri_futex_wake_shared(bell->word, INT_MAX);
-	if ((seen & served & WEIRI_BELL_POLLER) != 0)
+	}
+	/* A process without an eventfd leaves the poller's bit to one that has it. */
+	if (eventfd >= 0 && clear(bell, WEIRI_BELL_POLLER))
 		write_eventfd(eventfd);
+}
+
+enum weir_status weiri_bell_set_eventfd(struct weiri_bell *bell, int eventfd)
+{
+	int saved_errno = errno, mode;
+	struct stat about;
+	bool fit;
+
+	/* A pipe or socket whose reader has gone would raise SIGPIPE. */
+	mode = weiri_file_mode(eventfd);
+	fit = eventfd == -1 || (mode >= 0 && (mode & O_NONBLOCK) != 0 && weiri_fstat(eventfd, &about) == 0 &&
+	                        !S_ISFIFO(about.st_mode) && !S_ISSOCK(about.st_mode));
+	errno = saved_errno;
+	if (!fit)
+		return WEIR_INVALID_ARGUMENT;
+	weiri_store_relaxed(&bell->eventfd, eventfd); /* [relaxed] a number */
+	return WEIR_OK;
 }
 
 void weiri_bell_ring_always(struct weiri_bell *bell)
@@ -51,10 +72,9 @@ void weiri_bell_ring_always(struct weiri_bell *bell)
 	 * [acq_rel] a waiter that asks later reads this, and sees the change; one that asked before finds
 	 * another word, and does not sleep.
 	 */
-	uint32_t seen = weiri_fetch_add_acq_rel(bell->word, (uint32_t)WEIRI_BELL_RING);
-
+	(void)weiri_fetch_add_acq_rel(bell->word, (uint32_t)WEIRI_BELL_RING);
 	weiri_futex_wake_shared(bell->word, INT_MAX);
-	weiri_bell_ring_slowly(bell, seen + WEIRI_BELL_RING);
+	weiri_bell_ring_slowly(bell);
 }
 
 /* A hook: the token fired, so the sleepers look at it. The last access to the bell is the count. */
@@ -74,7 +94,7 @@ static enum weir_status spin(const struct weiri_bell_wait *wait)
 {
 	enum weir_status status = wait->attempt(wait->context);
 
-	for (int i = 0; i < SPINS && status == WEIR_WOULD_BLOCK && wait->deadline_ns != 0; i++) {
+	for (int i = 0; i < WEIRI_BELL_SPINS && status == WEIR_WOULD_BLOCK && wait->deadline_ns != 0; i++) {
 		weiri_pause();
 		status = wait->attempt(wait->context);
 	}

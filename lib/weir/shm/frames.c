@@ -147,7 +147,7 @@ static WEIRI_ALWAYS_INLINE bool exchange(weir_ring *ring, size_t index, const st
 	struct weiri_own_hand *own = &frames->own[number];
 	uint32_t hand_number = frames->first_hand + (uint32_t)number, got = lower_of(ring, seen->raw);
 	struct weiri_hand *hand = &frames->hands[hand_number];
-	struct weiri_frame *frame = weiri_frames_at(frames, got);
+	struct weiri_shared_frame *frame = weiri_frames_at(frames, got);
 	uint64_t word = seen->raw;
 	/* [H1 acquire] pairs with the store below: a token of a later exchange shows that exchange. */
 	uint64_t token = weiri_load_acquire(&frame->token);
@@ -376,8 +376,8 @@ static void settle(const struct patient *patient, const struct records *found, b
 	}
 }
 
-/* Returns false if the records are damaged. Counts in *interrupted a hand that died in an exchange. */
-static bool recover_hand(const struct patient *patient, uint32_t *interrupted)
+/* Returns false if the records are damaged. */
+static bool recover_hand(const struct patient *patient)
 {
 	enum { MOST = 4 }; /* only one of all recoveries of a dead hand changes `kept` */
 	struct weiri_frames *frames = patient->frames;
@@ -395,23 +395,44 @@ static bool recover_hand(const struct patient *patient, uint32_t *interrupted)
 		reading = judge_reading(patient, found.kept);
 		if (reading == WHOLE)
 			settle(patient, &found, under_way, happened);
-		if (reading == WHOLE)
-			*interrupted += under_way;
 		if (reading != CHANGED)
 			return true;
 	}
 	return false;
 }
 
-bool weiri_frames_recover(struct weiri_frames *frames, uint32_t seat, uint64_t identity, uint32_t *interrupted)
+bool weiri_frames_recover_hands(struct weiri_frames *frames, uint32_t seat, uint64_t identity)
 {
 	bool whole = true;
 
 	for (uint32_t i = 0; i < frames->geometry.hands; i++) {
 		const struct patient patient = {frames, seat * frames->geometry.hands + i, seat, identity};
 
-		whole &= recover_hand(&patient, interrupted);
+		whole &= recover_hand(&patient);
 	}
+	return whole;
+}
+
+bool weiri_frames_recover_seat(struct weiri_frames *frames, uint32_t seat, uint64_t self, size_t *freed)
+{
+	weiri_seat *word = weiri_frames_seats(frames) + seat;
+	uint64_t owner = weiri_seats_owner(word);
+
+	if (owner == 0 || owner == self || !weiri_seats_is_gone(owner))
+		return true;
+	if (!weiri_frames_recover_hands(frames, seat, owner))
+		return false;
+	*freed += weiri_seats_leave(word, owner);
+	return true;
+}
+
+bool weiri_frames_recover_gone(struct weiri_frames *frames, uint64_t self, size_t *freed)
+{
+	bool whole = true;
+
+	*freed = 0;
+	for (uint32_t i = 0; i < frames->geometry.seats; i++)
+		whole &= weiri_frames_recover_seat(frames, i, self, freed);
 	return whole;
 }
 
@@ -458,8 +479,9 @@ bool weiri_frames_lay_out(const struct weiri_frames_geometry *geometry, struct w
 		return false;
 	words = shape_of(geometry->capacity).mask + 1;
 	/* A short item shares the line of its frame's token; a longer one begins with a line. */
-	layout->payload =
-		geometry->item_size + sizeof(struct weiri_frame) <= WEIRI_LINE ? sizeof(struct weiri_frame) : WEIRI_LINE;
+	layout->payload = geometry->item_size + sizeof(struct weiri_shared_frame) <= WEIRI_LINE
+	                      ? sizeof(struct weiri_shared_frame)
+	                      : WEIRI_LINE;
 	layout->stride = round_up(layout->payload + geometry->item_size, WEIRI_LINE);
 	layout->slots = HINTS;
 	layout->bells = round_up(layout->slots + words * sizeof(uint64_t), WEIRI_APART);
@@ -485,8 +507,8 @@ void weiri_frames_fill(const struct weiri_frames_geometry *geometry, const struc
 	for (uint32_t i = 0; i < geometry->capacity; i++)
 		weiri_store_relaxed(&slots[i], i);
 	for (uint32_t k = 0; k < geometry->seats * geometry->hands; k++) {
-		struct weiri_frame *frame =
-			(struct weiri_frame *)(void *)(memory + layout->frames + (geometry->capacity + k) * layout->stride);
+		struct weiri_shared_frame *frame =
+			(struct weiri_shared_frame *)(void *)(memory + layout->frames + (geometry->capacity + k) * layout->stride);
 
 		weiri_store_relaxed(&hands[k].kept, UINT64_C(1) << bits | (geometry->capacity + k));
 		weiri_store_relaxed(&frame->token, token_of(1, k));

@@ -1,7 +1,8 @@
 /*
- * frames.h - a ring of frames in shared memory: layout, exchange, recovery. No system call.
+ * frames.h - a ring of frames in shared memory: layout, exchange, recovery. Only a recovery
+ * makes system calls, to see whether a process is gone.
  *
- * frames.c has the essay. shm_ring.c maps the memory and decides which processes are gone.
+ * frames.c has the essay. shm_ring.c maps the memory.
  */
 #ifndef WEIRI_SHM_FRAMES_H
 #define WEIRI_SHM_FRAMES_H
@@ -50,7 +51,7 @@ struct weiri_hand {
 };
 
 /* The beginning of a frame in shared memory; the item follows at `payload`. */
-struct weiri_frame {
+struct weiri_shared_frame {
 	_Atomic(uint64_t) token; /* the last hand that got the frame, and in which round */
 	_Atomic(uint64_t) size;  /* of the item; the hand that has the frame writes it */
 };
@@ -112,17 +113,23 @@ static inline void weiri_frames_drop(struct weiri_frames *frames, uint32_t own)
 }
 
 /* The frame that an own hand has now. */
-static inline struct weiri_frame *weiri_frames_at(const struct weiri_frames *frames, uint32_t frame)
+static inline struct weiri_shared_frame *weiri_frames_at(const struct weiri_frames *frames, uint32_t frame)
 {
-	return (struct weiri_frame *)(void *)(frames->shared + frames->layout.frames + frame * frames->layout.stride);
+	return (struct weiri_shared_frame *)(void *)(frames->shared + frames->layout.frames +
+	                                             frame * frames->layout.stride);
 }
 
-static inline struct weiri_frame *weiri_frames_of(const struct weiri_frames *frames, uint32_t own)
+static inline struct weiri_shared_frame *weiri_frames_of(const struct weiri_frames *frames, uint32_t own)
 {
 	return weiri_frames_at(frames, frames->own[own].frame);
 }
 
-static inline void *weiri_frames_payload(const struct weiri_frames *frames, struct weiri_frame *frame)
+static inline weiri_seat *weiri_frames_seats(const struct weiri_frames *frames)
+{
+	return (weiri_seat *)(void *)(frames->shared + frames->layout.seats);
+}
+
+static inline void *weiri_frames_payload(const struct weiri_frames *frames, struct weiri_shared_frame *frame)
 {
 	return (char *)frame + frames->layout.payload;
 }
@@ -142,8 +149,16 @@ size_t weiri_frames_size_approx(const struct weiri_frames *frames);
  * Finds out which frames the hands of a seat have, whose process is gone and executes no
  * instruction any more; `identity` is the word of the seat. Afterwards the seat can be given to another
  * process. Changes nothing if that has happened already. Returns false if the shared memory is
- * damaged. *interrupted counts hands that died inside an exchange.
+ * damaged.
  */
-bool weiri_frames_recover(struct weiri_frames *frames, uint32_t seat, uint64_t identity, uint32_t *interrupted);
+bool weiri_frames_recover_hands(struct weiri_frames *frames, uint32_t seat, uint64_t identity);
+/*
+ * If the process of the seat is gone (and is not `self`): finds out which frames its hands have, and
+ * frees the seat; adds 1 to *freed if this call has freed it. Any number of processes may do it at a
+ * time, and end inside. Returns false if the shared memory is damaged; the seat then stays taken.
+ */
+bool weiri_frames_recover_seat(struct weiri_frames *frames, uint32_t seat, uint64_t self, size_t *freed);
+/* The same for all seats; *freed: how many seats this call has freed. */
+bool weiri_frames_recover_gone(struct weiri_frames *frames, uint64_t self, size_t *freed);
 
 #endif

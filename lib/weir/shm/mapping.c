@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -37,6 +39,10 @@ static uint64_t check_of(const struct stored *stored)
 		check = (check ^ bytes[i]) * UINT64_C(0x100000001B3);
 	return check;
 }
+
+/* Locks of libatomic are private to a process. */
+_Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LONG_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2,
+               "shared memory needs atomics of 32 and 64 bits without locks");
 
 static enum weir_status refuse(const char *what, const char *cannot, enum weir_status status, weir_error *error)
 {
@@ -97,6 +103,29 @@ void weiri_mapping_close(const struct weiri_mapping *mapping)
 	errno = saved_errno;
 }
 
+/*
+ * Like ftruncate(2), but without SIGXFSZ: beyond RLIMIT_FSIZE Linux sends it to the calling thread, and
+ * it would end the process. The signal is blocked meanwhile, and taken if this call has caused it.
+ */
+static int grow(int file, off_t size)
+{
+	sigset_t limit, before, pending;
+	int result, refused;
+
+	(void)sigemptyset(&limit);
+	(void)sigaddset(&limit, SIGXFSZ);
+	(void)sigemptyset(&pending);
+	(void)pthread_sigmask(SIG_BLOCK, &limit, &before);
+	(void)sigpending(&pending);
+	result = ftruncate(file, size);
+	refused = errno;
+	if (result != 0 && refused == EFBIG && sigismember(&pending, SIGXFSZ) == 0)
+		weiri_take_pending_signal(&limit);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	errno = refused;
+	return result;
+}
+
 static enum weir_status make_room(const char *what, int file, uint64_t size, weir_error *error)
 {
 	struct stat about;
@@ -107,7 +136,7 @@ static enum weir_status make_room(const char *what, int file, uint64_t size, wei
 	if (about.st_size != 0)
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "%s: the file has %lld bytes, must be empty", what,
 		                  (long long)about.st_size);
-	if (ftruncate(file, (off_t)(WEIRI_MAPPING_HEAD + size)) != 0)
+	if (grow(file, (off_t)(WEIRI_MAPPING_HEAD + size)) != 0)
 		return refuse(what, "the file cannot grow", WEIR_RESOURCE_EXHAUSTED, error);
 	status = forbid_shrinking(what, file, error);
 	/* Sealed now, so the size that is read here cannot become smaller. */

@@ -26,6 +26,7 @@
  *   N1  the writer writes to no buffer that `published` names, or that a reader may read
  *   N2  versions grow by one
  *   N3  a number of a buffer from shared memory is used only if it is below the process's own count
+ *   N4  only the process publishes that the word `writer` names
  * Why N1 holds. Let the writer choose b after it has read claim c of reader r. All accesses to
  *   `published` and the claims are seq_cst. If the writer read 0 (or an older claim's end), r announces
  *   later, so r reads `published` later and finds what the writer saw there, or a later version: b
@@ -36,6 +37,11 @@
  *   publishes has changed nothing that a reader can see; afterwards everything. Who takes the seat
  *   of a dead process resets its claims; nobody else writes to them, except the writer's answers to
  *   claims that are 1.
+ * Why N4 holds. `writer` holds a seat. A process takes the role by CAS from a word whose seat is free,
+ *   or of a process that is gone; each take counts, so no word repeats. A seat that passes on to the
+ *   next process could make that one seem to be the writer. So it ends the role of the seat's last
+ *   process before it takes the seat, and once more afterwards, before it writes anything itself: a
+ *   process that became the writer by this seat in between was dead when the seat was taken.
  * Pairs
  *   P1  publish -> read: the value; also through the writer's answer
  *   P2  let go (claim = 0) -> the writer's look at the claim: the reader has finished with the buffer
@@ -173,11 +179,17 @@ struct weiri_buffer *weiri_newest_prepare(struct weiri_newest *newest, uint32_t 
 	return buffer_at(newest, chosen);
 }
 
+static WEIRI_UNSEEN bool is_writer(const struct weiri_newest *newest)
+{
+	return weiri_peek(newest->writer) == newest->role;
+}
+
 uint64_t weiri_newest_publish(struct weiri_newest *newest, uint32_t number)
 {
 	/* [relaxed] only the writer writes it. */
 	uint64_t version = version_of(newest, weiri_load_relaxed(newest->published)) + 1;
 
+	WEIR_ASSERT2(N4, is_writer(newest));
 	/* [relaxed] the buffer is the writer's; P1 publishes it. */
 	weiri_store_relaxed(&buffer_at(newest, number)->version, version);
 	WEIRI_SHM_STEP();
@@ -186,39 +198,108 @@ uint64_t weiri_newest_publish(struct weiri_newest *newest, uint32_t number)
 	return version;
 }
 
-bool weiri_newest_take_role(struct weiri_newest *newest, uint64_t word)
-{
-	/* The upper half counts, so that no word of a role repeats. */
-	uint64_t mine = ((word >> 32) + 1) << 32 | (newest->seat + 1);
+/* -- the role of the writer, and seats ---------------------------------------------------------- */
 
-	/*
-	 * [P3 acq_rel] acquire: pairs with weiri_newest_leave_role(); a dead writer's stores are visible.
-	 * Release: a process that reads the role sees that the seat is this process's.
-	 */
-	if (!weiri_cas_acq_rel(newest->writer, &word, mine))
-		return false;
+/* The role: seat + 1 of the process that has it, and above it how often it was taken. */
+static uint32_t seat_of_role(uint64_t role)
+{
+	return (uint32_t)(role & UINT32_MAX) - 1;
+}
+
+/* No process has it. The count stays, so that no word of a role repeats. */
+static uint64_t without_seat(uint64_t role)
+{
+	return role >> 32 << 32;
+}
+
+/* Returns true if the role is free, or its process is gone. */
+static bool is_role_free(const struct weiri_newest *newest, uint64_t role)
+{
+	uint32_t seat = seat_of_role(role);
+	uint64_t owner = seat < newest->geometry.seats ? weiri_seats_owner(&newest->seats[seat]) : 0;
+
+	return owner == 0 || weiri_seats_is_gone(owner);
+}
+
+bool weiri_newest_become_writer(struct weiri_newest *newest)
+{
+	/* [P3 acquire] pairs with the writer that took or left it: its seat is seen below. */
+	uint64_t role = weiri_load_acquire(newest->writer), mine;
+
+	do {
+		if (!is_role_free(newest, role))
+			return false;
+		mine = ((role >> 32) + 1) << 32 | (newest->seat + 1);
+		WEIRI_SHM_STEP();
+		/*
+		 * [P3 acq_rel] acquire: pairs with weiri_newest_leave(); a dead writer's stores are visible.
+		 * Release: a process that reads the role sees that the seat is this process's. [acquire on
+		 * failure] as the load. It fails if another process took the role, or ended that of a dead one.
+		 */
+	} while (!weiri_cas_acq_rel_or_acquire(newest->writer, &role, mine));
 	newest->role = mine;
 	return true;
 }
 
-void weiri_newest_leave_role(struct weiri_newest *newest)
+void weiri_newest_leave(struct weiri_newest *newest, uint64_t identity)
 {
 	uint64_t mine = newest->role;
 
 	if (mine != 0)
-		/* [P3 release] pairs with weiri_newest_take_role(). */
-		(void)weiri_cas_release(newest->writer, &mine, mine >> 32 << 32);
+		/* [P3 release] pairs with weiri_newest_become_writer(). */
+		(void)weiri_cas_release(newest->writer, &mine, without_seat(mine));
 	newest->role = 0;
+	(void)weiri_seats_leave(&newest->seats[newest->seat], identity);
 }
 
-void weiri_newest_take_seat_from_writer(struct weiri_newest *newest)
+/* Frees the role of the writer if the process that is gone, `owner`, has it by this seat. */
+static void end_role_of(struct weiri_newest *newest, uint32_t seat, uint64_t owner)
 {
-	/* [P3 acquire] pairs with the writer that took or left the role. */
-	uint64_t word = weiri_load_acquire(newest->writer);
+	/* [P3 acquire] pairs with the writer that took or left it: its seat is seen below. */
+	uint64_t role = weiri_load_acquire(newest->writer);
 
-	if (weiri_newest_writer_seat(word) == newest->seat)
-		/* [P3 release] passes on what the dead writer did. */
-		(void)weiri_cas_release(newest->writer, &word, word >> 32 << 32);
+	if (seat_of_role(role) != seat || weiri_seats_owner(&newest->seats[seat]) != owner)
+		return;
+	WEIRI_SHM_STEP();
+	/* [P3 acq_rel] passes the dead writer's stores on. If it fails, another process took the role. */
+	(void)weiri_cas_acq_rel(newest->writer, &role, without_seat(role));
+}
+
+/* Takes a free seat, or that of a process that is gone. Returns -1 if there is none. */
+static int find_seat(struct weiri_newest *newest, uint64_t identity)
+{
+	int seat = weiri_seats_take(newest->seats, newest->geometry.seats, identity);
+
+	for (uint32_t i = 0; i < newest->geometry.seats && seat < 0; i++) {
+		uint64_t owner = weiri_seats_owner(&newest->seats[i]);
+
+		if (!weiri_seats_is_gone(owner))
+			continue;
+		/* First the role, then the seat: a process stopped in between must not seem to be the writer. */
+		end_role_of(newest, i, owner);
+		WEIRI_SHM_STEP();
+		if (weiri_seats_take_over(&newest->seats[i], owner, identity))
+			seat = (int)i;
+	}
+	return seat;
+}
+
+bool weiri_newest_sit(struct weiri_newest *newest, uint64_t identity)
+{
+	int seat = find_seat(newest, identity);
+
+	if (seat < 0)
+		return false;
+	newest->seat = (uint32_t)seat;
+	for (uint32_t i = 0; i < newest->geometry.claims; i++)
+		/* [P2 release] the reader before has ended. */
+		weiri_store_release(claim_word(newest, (int)i), (uint64_t)NONE);
+	/* The seat's last process may have become the writer since its role was looked at; this one is not. */
+	end_role_of(newest, newest->seat, identity);
+	/* [relaxed] no other thread of this process knows the object yet. */
+	weiri_store_relaxed(&newest->idle,
+	                    newest->geometry.claims < 64 ? (UINT64_C(1) << newest->geometry.claims) - 1 : UINT64_MAX);
+	return true;
 }
 
 /* -- layout ------------------------------------------------------------------------------------ */
@@ -257,19 +338,9 @@ void weiri_newest_open(struct weiri_newest *newest, const struct weiri_newest_ge
 	newest->shared = shared;
 	newest->published = (_Atomic(uint64_t) *)(void *)(shared + layout->published);
 	newest->writer = (_Atomic(uint64_t) *)(void *)(shared + layout->writer);
+	newest->seats = (weiri_seat *)(void *)(shared + layout->seats);
 	newest->claims = (struct weiri_claim *)(void *)(shared + layout->claims);
 	newest->count = geometry->seats * geometry->claims + 2;
 	while (UINT32_C(1) << newest->bits < newest->count)
 		newest->bits++;
-}
-
-void weiri_newest_sit(struct weiri_newest *newest, uint32_t seat)
-{
-	newest->seat = seat;
-	for (uint32_t i = 0; i < newest->geometry.claims; i++)
-		/* [P2 release] the reader before has ended. */
-		weiri_store_release(claim_word(newest, (int)i), (uint64_t)NONE);
-	/* [relaxed] no other thread of this process knows the object yet. */
-	weiri_store_relaxed(&newest->idle,
-	                    newest->geometry.claims < 64 ? (UINT64_C(1) << newest->geometry.claims) - 1 : UINT64_MAX);
 }

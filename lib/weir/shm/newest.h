@@ -1,7 +1,8 @@
 /*
- * newest.h - the newest value, in shared memory: layout, write, read. No system call.
+ * newest.h - the newest value, in shared memory: layout, write, read. Only the search for
+ * a seat, and a process that becomes the writer, make system calls, to see whether a process is gone.
  *
- * newest.c has the essay. shm_latest.c maps the memory and decides which processes are gone.
+ * newest.c has the essay. shm_latest.c maps the memory.
  */
 #ifndef WEIRI_SHM_NEWEST_H
 #define WEIRI_SHM_NEWEST_H
@@ -53,6 +54,7 @@ struct weiri_newest {
 	struct weiri_newest_layout layout;
 	char *shared; /* NULL in the child of a fork */
 	_Atomic(uint64_t) *published, *writer;
+	weiri_seat *seats;
 	struct weiri_claim *claims;
 	uint32_t count; /* buffers */
 	unsigned bits;  /* low bits of `published` that number a buffer */
@@ -66,8 +68,11 @@ bool weiri_newest_lay_out(const struct weiri_newest_geometry *geometry, struct w
 /* `shared` is cleared, or in use: it needs no first contents. */
 void weiri_newest_open(struct weiri_newest *newest, const struct weiri_newest_geometry *geometry,
                        const struct weiri_newest_layout *layout, char *shared);
-/* The process has got this seat, whose claims no other process uses any more. */
-void weiri_newest_sit(struct weiri_newest *newest, uint32_t seat);
+/*
+ * Takes a free seat, or that of a process that is gone, with its claims and its role of the writer.
+ * Returns false if there is none.
+ */
+bool weiri_newest_sit(struct weiri_newest *newest, uint64_t identity);
 
 /* The newest version; 0: none. */
 uint64_t weiri_newest_version(const struct weiri_newest *newest);
@@ -82,16 +87,9 @@ struct weiri_buffer *weiri_newest_prepare(struct weiri_newest *newest, uint32_t 
 /* Makes it the newest version, and returns its number. */
 uint64_t weiri_newest_publish(struct weiri_newest *newest, uint32_t number);
 
-/* The role of the writer: seat + 1 of the process that has it, and how often it was taken. 0: none. */
-static inline uint32_t weiri_newest_writer_seat(uint64_t word)
-{
-	return (uint32_t)(word & UINT32_MAX) - 1;
-}
-
-/* Takes the role, which `word` says is free or of a process that is gone. Returns false if it has changed. */
-bool weiri_newest_take_role(struct weiri_newest *newest, uint64_t word);
-void weiri_newest_leave_role(struct weiri_newest *newest);
-/* For a process that got this seat: if the seat still has the role of a process before, ends that. */
-void weiri_newest_take_seat_from_writer(struct weiri_newest *newest);
+/* Makes this process the writer. Returns false if another process is, which is not gone. */
+bool weiri_newest_become_writer(struct weiri_newest *newest);
+/* The process ends its role, if it has it, and leaves its seat. */
+void weiri_newest_leave(struct weiri_newest *newest, uint64_t identity);
 
 #endif

@@ -2,7 +2,8 @@
  * shm_latest.c - the public face of the newest value between processes: files, seats, the writer's
  * role, and copies.
  *
- * newest.c finds buffers, doorbell.c waits, seats.c knows which process is gone, mapping.c maps.
+ * newest.c finds buffers and seats, doorbell.c waits, seats.c knows which process is gone,
+ * mapping.c maps.
  */
 #include <weir/shm_latest.h>
 
@@ -24,8 +25,7 @@ struct weir_shm_latest {
 	struct weiri_newest newest; /* newest.shared is NULL in the child of a fork, where all is 0 */
 	struct weiri_bell bell;
 	struct weiri_try_token writing; /* by a thread of this process */
-	weiri_seat *seats;
-	uint64_t identity; /* of this process */
+	uint64_t identity;              /* of this process */
 	struct weiri_mapping mapping;
 };
 
@@ -85,7 +85,6 @@ static weir_shm_latest *open_mapping(const struct weiri_mapping *mapping, const 
 
 	latest->mapping = *mapping;
 	latest->identity = identity;
-	latest->seats = (weiri_seat *)(void *)(mapping->shared + layout->seats);
 	/* cppcheck-suppress AssignmentAddressToInteger ; the word is a pointer */
 	latest->bell.word = (_Atomic(uint32_t) *)(void *)(mapping->shared + layout->bell);
 	weiri_store_relaxed(&latest->bell.eventfd, -1); /* [relaxed] not published yet */
@@ -93,48 +92,14 @@ static weir_shm_latest *open_mapping(const struct weiri_mapping *mapping, const 
 	return latest;
 }
 
-/* Frees the role of the writer if the process that is gone, `owner`, has it by this seat. */
-static void end_role_of(weir_shm_latest *latest, uint32_t seat, uint64_t owner)
-{
-	/* [acquire] pairs with the writer that took or left it: its seat is seen below. */
-	uint64_t word = weiri_load_acquire(latest->newest.writer);
-
-	if (weiri_newest_writer_seat(word) == seat && weiri_seats_owner(&latest->seats[seat]) == owner)
-		/* [acq_rel P3] passes the dead writer's stores on. If it fails, another process took the role. */
-		(void)weiri_cas_acq_rel(latest->newest.writer, &word, word >> 32 << 32);
-}
-
-/* Takes a free seat, or that of a process that is gone. Returns -1 if there is none. */
-static int find_seat(weir_shm_latest *latest)
-{
-	const uint32_t count = latest->newest.geometry.seats;
-	int seat = weiri_seats_take(latest->seats, count, latest->identity);
-
-	for (uint32_t i = 0; i < count && seat < 0; i++) {
-		uint64_t owner = weiri_seats_owner(&latest->seats[i]);
-
-		if (!weiri_seats_is_gone(owner))
-			continue;
-		/* First the role, then the seat: a process stopped in between must not seem to be the writer. */
-		end_role_of(latest, i, owner);
-		if (weiri_seats_take_over(&latest->seats[i], owner, latest->identity))
-			seat = (int)i;
-	}
-	return seat;
-}
-
 static enum weir_status sit_down(weir_shm_latest *latest, weir_error *error)
 {
 	const uint32_t count = latest->newest.geometry.seats;
-	int seat = find_seat(latest);
 
-	if (seat < 0)
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "%s: %u process%s attached, and no more can be", what,
-		                  (unsigned)count, count == 1 ? " is" : "es are");
-	weiri_newest_sit(&latest->newest, (uint32_t)seat);
-	/* The seat's last process may have been the writer; this one is not. */
-	weiri_newest_take_seat_from_writer(&latest->newest);
-	return WEIR_OK;
+	if (weiri_newest_sit(&latest->newest, latest->identity))
+		return WEIR_OK;
+	return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "%s: %u process%s attached, and no more can be", what,
+	                  (unsigned)count, count == 1 ? " is" : "es are");
 }
 
 static enum weir_status know_self(uint64_t *identity, weir_error *error)
@@ -237,8 +202,7 @@ enum weir_status weir_shm_latest_destroy(weir_shm_latest *latest, weir_error *er
 		weiri_try_token_give(&latest->writing);
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "%s: a read is under way", what);
 	}
-	weiri_newest_leave_role(&latest->newest);
-	(void)weiri_seats_leave(&latest->seats[latest->newest.seat], latest->identity);
+	weiri_newest_leave(&latest->newest, latest->identity);
 	mapping = latest->mapping;
 	weiri_mapping_close(&mapping);
 	return WEIR_OK;
@@ -246,38 +210,15 @@ enum weir_status weir_shm_latest_destroy(weir_shm_latest *latest, weir_error *er
 
 /* -- write ------------------------------------------------------------------------------------- */
 
-/* Returns true if the role is free, or its process is gone. */
-static bool is_role_free(const weir_shm_latest *latest, uint64_t word)
-{
-	uint32_t seat = weiri_newest_writer_seat(word);
-	uint64_t owner = seat < latest->newest.geometry.seats ? weiri_seats_owner(&latest->seats[seat]) : 0;
-
-	return owner == 0 || weiri_seats_is_gone(owner);
-}
-
-static WEIRI_COLD enum weir_status become_writer(weir_shm_latest *latest, weir_error *error)
-{
-	for (;;) {
-		/* [acquire] pairs with the writer that took or left it. */
-		uint64_t word = weiri_load_acquire(latest->newest.writer);
-
-		if (!is_role_free(latest, word))
-			return weiri_fail(error, WEIR_FAILED_PRECONDITION, "%s: another process is the writer", what);
-		if (weiri_newest_take_role(&latest->newest, word))
-			return WEIR_OK;
-	}
-}
-
 static enum weir_status write_alone(weir_shm_latest *latest, const void *data, size_t size, uint64_t *version,
                                     weir_error *error)
 {
-	enum weir_status status = WEIRI_LIKELY(latest->newest.role != 0) ? WEIR_OK : become_writer(latest, error);
 	struct weiri_buffer *buffer;
 	uint64_t published;
 	uint32_t number;
 
-	if (status != WEIR_OK)
-		return status;
+	if (WEIRI_UNLIKELY(latest->newest.role == 0) && !weiri_newest_become_writer(&latest->newest))
+		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "%s: another process is the writer", what);
 	buffer = weiri_newest_prepare(&latest->newest, &number);
 	weiri_store_relaxed(&buffer->size, size); /* [relaxed] P1 publishes it */
 	memcpy(buffer->value, data, size);
@@ -395,12 +336,11 @@ size_t weir_shm_latest_value_size(const weir_shm_latest *latest)
 
 enum weir_status weir_shm_latest_set_bell(weir_shm_latest *latest, int fd)
 {
-	if (latest == NULL || fd < -1)
+	if (latest == NULL)
 		return WEIR_INVALID_ARGUMENT;
 	if (is_forked(latest))
 		return WEIR_FAILED_PRECONDITION;
-	weiri_store_relaxed(&latest->bell.eventfd, fd); /* [relaxed] a number */
-	return WEIR_OK;
+	return weiri_bell_set_eventfd(&latest->bell, fd);
 }
 
 enum weir_status weir_shm_latest_ask_bell(weir_shm_latest *latest)

@@ -2,7 +2,7 @@
  * shm_ring.c - the public face of the ring between processes: files, seats, and frames that are
  * lent.
  *
- * frames.c moves frames, doorbell.c waits, seats.c knows which process is gone, mapping.c maps. The
+ * frames.c moves and recovers frames, doorbell.c waits, seats.c knows which process is gone, mapping.c maps. The
  * handle is the beginning of the private memory before the mapping, and the constants of the ring
  * are its end.
  */
@@ -24,8 +24,7 @@ enum { DEFAULT_PROCESSES = 16, DEFAULT_FRAMES = 4 };
 struct weir_shm_ring {
 	struct weiri_frames frames; /* frames.ring is NULL in the child of a fork, where all is 0 */
 	struct weiri_bell bells[2]; /* by enum weir_shm_ring_side */
-	weiri_seat *seats;
-	uint64_t identity; /* of this process */
+	uint64_t identity;          /* of this process */
 	uint32_t seat;
 	struct weiri_mapping mapping;
 };
@@ -94,7 +93,6 @@ static weir_shm_ring *open_mapping(const struct weiri_mapping *mapping, const st
 
 	ring->mapping = *mapping;
 	ring->identity = identity;
-	ring->seats = (weiri_seat *)(void *)(mapping->shared + layout->seats);
 	for (size_t i = 0; i < 2; i++) {
 		/* cppcheck-suppress AssignmentAddressToInteger ; the word is a pointer */
 		ring->bells[i].word = (_Atomic(uint32_t) *)(void *)(mapping->shared + layout->bells + i * WEIRI_APART);
@@ -105,36 +103,16 @@ static weir_shm_ring *open_mapping(const struct weiri_mapping *mapping, const st
 	return ring;
 }
 
-/* Frees the seats of processes that are gone. Returns false if one is damaged. */
-static bool recover(weir_shm_ring *ring, size_t *freed)
-{
-	bool whole = true;
-
-	*freed = 0;
-	for (uint32_t i = 0; i < ring->frames.geometry.seats; i++) {
-		uint64_t owner = weiri_seats_owner(&ring->seats[i]);
-		uint32_t interrupted = 0;
-
-		if (owner == 0 || owner == ring->identity || !weiri_seats_is_gone(owner))
-			continue;
-		if (!weiri_frames_recover(&ring->frames, i, owner, &interrupted)) {
-			whole = false;
-		} else if (weiri_seats_leave(&ring->seats[i], owner)) {
-			++*freed;
-		}
-	}
-	return whole;
-}
-
 static enum weir_status sit_down(weir_shm_ring *ring, weir_error *error)
 {
 	const uint32_t seats = ring->frames.geometry.seats;
-	int seat = weiri_seats_take(ring->seats, seats, ring->identity);
+	weiri_seat *words = weiri_frames_seats(&ring->frames);
+	int seat = weiri_seats_take(words, seats, ring->identity);
 	size_t freed;
 
 	if (seat < 0) {
-		(void)recover(ring, &freed);
-		seat = weiri_seats_take(ring->seats, seats, ring->identity);
+		(void)weiri_frames_recover_gone(&ring->frames, ring->identity, &freed);
+		seat = weiri_seats_take(words, seats, ring->identity);
 	}
 	if (seat < 0)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "%s: %u process%s attached, and no more can be", what,
@@ -142,7 +120,7 @@ static enum weir_status sit_down(weir_shm_ring *ring, weir_error *error)
 	ring->seat = (uint32_t)seat;
 	if (weiri_frames_sit(&ring->frames, ring->seat))
 		return WEIR_OK;
-	(void)weiri_seats_leave(&ring->seats[seat], ring->identity);
+	(void)weiri_seats_leave(&words[seat], ring->identity);
 	return weiri_fail(error, WEIR_DATA_LOSS, "%s: seat %d is damaged", what, seat);
 }
 
@@ -154,6 +132,30 @@ static enum weir_status know_self(uint64_t *identity, weir_error *error)
 	return WEIR_OK;
 }
 
+/* Makes the handle, sits down, and publishes the head unless fd is -1. Unmaps on failure. */
+static enum weir_status start(int fd, const struct weiri_mapping *mapping, const struct weiri_mapping_head *head,
+                              uint64_t identity, weir_shm_ring **out, weir_error *error)
+{
+	const struct weiri_frames_geometry geometry = geometry_of(head);
+	struct weiri_frames_layout layout;
+	enum weir_status status;
+	weir_shm_ring *ring;
+
+	(void)weiri_frames_lay_out(&geometry, &layout); /* the caller has checked the geometry */
+	ring = open_mapping(mapping, &geometry, &layout, identity);
+	if (fd >= 0)
+		weiri_frames_fill(&geometry, &layout, mapping->shared);
+	status = sit_down(ring, error);
+	if (status == WEIR_OK && fd >= 0)
+		status = weiri_mapping_publish(what, fd, head, error);
+	if (status == WEIR_OK) {
+		*out = ring;
+	} else {
+		weiri_mapping_close(mapping);
+	}
+	return status;
+}
+
 enum weir_status weir_shm_ring_create(int fd, size_t capacity, size_t item_size,
                                       const struct weir_shm_ring_options *options, weir_shm_ring **out,
                                       weir_error *error)
@@ -163,7 +165,6 @@ enum weir_status weir_shm_ring_create(int fd, size_t capacity, size_t item_size,
 	struct weiri_frames_layout layout;
 	struct weiri_mapping mapping;
 	enum weir_status status;
-	weir_shm_ring *ring;
 	uint64_t identity;
 
 	if (out == NULL)
@@ -178,19 +179,7 @@ enum weir_status weir_shm_ring_create(int fd, size_t capacity, size_t item_size,
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "%s: the frames do not fit into the address space", what);
 	head.size = layout.size;
 	status = weiri_mapping_create(what, fd, &head, PRIVATE_LEAST, &mapping, error);
-	if (status != WEIR_OK)
-		return status;
-	weiri_frames_fill(&geometry, &layout, mapping.shared);
-	ring = open_mapping(&mapping, &geometry, &layout, identity);
-	status = sit_down(ring, error);
-	if (status == WEIR_OK)
-		status = weiri_mapping_publish(what, fd, &head, error);
-	if (status != WEIR_OK) {
-		weiri_mapping_close(&mapping);
-		return status;
-	}
-	*out = ring;
-	return WEIR_OK;
+	return status == WEIR_OK ? start(fd, &mapping, &head, identity, out, error) : status;
 }
 
 enum weir_status weir_shm_ring_attach(int fd, weir_shm_ring **out, weir_error *error)
@@ -200,7 +189,6 @@ enum weir_status weir_shm_ring_attach(int fd, weir_shm_ring **out, weir_error *e
 	struct weiri_frames_layout layout;
 	struct weiri_mapping mapping;
 	enum weir_status status;
-	weir_shm_ring *ring;
 	uint64_t identity;
 
 	if (out == NULL)
@@ -214,16 +202,7 @@ enum weir_status weir_shm_ring_attach(int fd, weir_shm_ring **out, weir_error *e
 	if (!weiri_frames_lay_out(&geometry, &layout) || head.size != layout.size)
 		return weiri_fail(error, WEIR_DATA_LOSS, "%s: the head describes no ring", what);
 	status = weiri_mapping_open(what, fd, &head, PRIVATE_LEAST, &mapping, error);
-	if (status != WEIR_OK)
-		return status;
-	ring = open_mapping(&mapping, &geometry, &layout, identity);
-	status = sit_down(ring, error);
-	if (status != WEIR_OK) {
-		weiri_mapping_close(&mapping);
-		return status;
-	}
-	*out = ring;
-	return WEIR_OK;
+	return status == WEIR_OK ? start(-1, &mapping, &head, identity, out, error) : status;
 }
 
 enum weir_status weir_shm_ring_destroy(weir_shm_ring *ring, weir_error *error)
@@ -244,7 +223,7 @@ enum weir_status weir_shm_ring_destroy(weir_shm_ring *ring, weir_error *error)
 	/* [H2 acquire] what the last user of each frame did. */
 	if (!weiri_cas_acquire(&ring->frames.idle, &all, UINT64_C(0)))
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "%s: a frame is reserved or taken", what);
-	(void)weiri_seats_leave(&ring->seats[ring->seat], ring->identity);
+	(void)weiri_seats_leave(&weiri_frames_seats(&ring->frames)[ring->seat], ring->identity);
 	mapping = ring->mapping;
 	weiri_mapping_close(&mapping);
 	return WEIR_OK;
@@ -503,7 +482,7 @@ enum weir_status weir_shm_ring_recover(weir_shm_ring *ring, size_t *seats)
 		return WEIR_INVALID_ARGUMENT;
 	if (is_forked(ring))
 		return WEIR_FAILED_PRECONDITION;
-	whole = recover(ring, &freed);
+	whole = weiri_frames_recover_gone(&ring->frames, ring->identity, &freed);
 	if (seats != NULL)
 		*seats = freed;
 	return whole ? WEIR_OK : WEIR_DATA_LOSS;
@@ -540,12 +519,11 @@ size_t weir_shm_ring_item_size(const weir_shm_ring *ring)
 
 enum weir_status weir_shm_ring_set_bell(weir_shm_ring *ring, enum weir_shm_ring_side side, int fd)
 {
-	if (ring == NULL || (side != WEIR_SHM_RING_ITEMS && side != WEIR_SHM_RING_ROOM) || fd < -1)
+	if (ring == NULL || (side != WEIR_SHM_RING_ITEMS && side != WEIR_SHM_RING_ROOM))
 		return WEIR_INVALID_ARGUMENT;
 	if (is_forked(ring))
 		return WEIR_FAILED_PRECONDITION;
-	weiri_store_relaxed(&ring->bells[side].eventfd, fd); /* [relaxed] a number */
-	return WEIR_OK;
+	return weiri_bell_set_eventfd(&ring->bells[side], fd);
 }
 
 enum weir_status weir_shm_ring_ask_bell(weir_shm_ring *ring, enum weir_shm_ring_side side)

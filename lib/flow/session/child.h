@@ -1,0 +1,60 @@
+/*
+ * child.h - child frames, for nodes that run functions; and how such nodes are built.
+ */
+#ifndef WEIRI_CHILD_H
+#define WEIRI_CHILD_H
+
+#include "session/frame.h"
+#include "session/function.h"
+#include "session/step.h"
+
+/* --- child.c --- */
+
+/* Returns an empty child frame for the node of the site, or NULL. */
+struct weiri_frame *weiri_child_create(const struct weiri_site *site, const struct weiri_body *body);
+/* Empties the frame, and gives its memory back. Accepts NULL. No thread runs nodes of it. */
+void weiri_child_destroy(struct weiri_frame *child);
+/*
+ * Moves the results of a child that has ended to results[], or leaves these as they are and returns
+ * false: a node of the step has failed or was left out, maybe in this frame.
+ */
+bool weiri_child_take_results(struct weiri_frame *child, weir_tensor *results[]);
+/* Returns the state of the node of the site. */
+void *weiri_site_state(const struct weiri_site *site);
+/* Fails the node of the site. Returns true: the node has ended. */
+bool weiri_site_failed(const struct weiri_site *site, enum weir_status status, const char *format, ...)
+	WEIR_PRINTF(3, 4);
+/* Fails the node of the site and returns false if values[i], for tensor i of the body, do not fit it. */
+bool weiri_site_accepts(const struct weiri_site *site, const struct weiri_body *body, weir_tensor *const values[]);
+
+/* --- call_build.c --- */
+
+struct weiri_call_request {
+	weir_graph *graph;
+	const struct weiri_op *op;
+	const char *name;
+	const weir_output *selector; /* input 0, before the tensors; NULL: none */
+	weir_function *const *functions;
+	size_t function_count;
+	const struct weir_argument *arguments;
+	size_t count;
+	uint64_t limit;
+	uint32_t whole; /* of a map; see rows */
+	bool rows;      /* the bodies get rows of the tensors, except of the last `whole` */
+	weir_error *error;
+};
+
+/* What the request makes of its bodies: the specs of the outputs. */
+typedef enum weir_status weiri_call_specs_fn(const struct weiri_call_request *request, struct weiri_calls *calls,
+                                             struct weiri_spec specs[], size_t *count);
+
+/* Finds the bodies, and builds the node with its outputs. */
+enum weir_status weiri_call_build(const struct weiri_call_request *request, weiri_call_specs_fn *specs,
+                                  weir_output outs[], weir_node **node);
+/* The touches and drop functions of an op that calls functions. */
+bool weiri_calls_touch(const weir_node *node, size_t i, struct weiri_resource *resource);
+void weiri_calls_drop(void *attribute);
+/* Returns true if every tensor of spec `from` fits `to`. */
+bool weiri_spec_implies(const struct weiri_spec *from, const struct weiri_spec *to);
+
+#endif
