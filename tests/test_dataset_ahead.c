@@ -475,6 +475,126 @@ Test(dataset_ahead, an_abandoned_pipeline_shuts_down_cleanly)
 	cr_assert_eq(weir_pool_destroy(pool, NULL), WEIR_OK);
 }
 
+static enum weir_status keep_few(void *context, weir_tensor *const in[], bool *keep, weir_error *error)
+{
+	(void)context, (void)error;
+	*keep = data_number(in[0]) < 0;
+	return WEIR_OK;
+}
+
+/* The filter looks for an element that never comes. */
+Test(dataset_ahead, destroy_ends_a_filter_of_an_endless_input)
+{
+	for (int with_pool = 0; with_pool < 2; with_pool++) {
+		weir_pool *pool = data_pool(1);
+		weir_dataset *none = data_filter(data_repeat(data_range(0, 3), -1), keep_few, NULL);
+		struct taker taker = {.iterator =
+		                          data_iterate(with_pool ? data_prefetch(none, 2) : none, with_pool ? pool : NULL)};
+
+		cr_assert_eq(pthread_create(&taker.thread, NULL, take_all, &taker), 0);
+		wait_until(is_inside, &taker, "the taker");
+		cr_assert_eq(weir_iterator_destroy(taker.iterator, NULL), WEIR_OK);
+		(void)pthread_join(taker.thread, NULL);
+		cr_expect_eq(taker.status, WEIR_CANCELLED);
+		cr_assert_eq(weir_pool_destroy(pool, NULL), WEIR_OK);
+	}
+}
+
+/* Each sub-dataset begins only if the other one has begun, too. */
+static enum weir_status meet(void *context, weir_tensor *const in[], weir_tensor *out[], weir_error *error)
+{
+	struct busy *busy = context;
+	uint64_t deadline = weir_deadline_in(long_ns);
+
+	(void)error;
+	(void)weiri_fetch_add_relaxed(&busy->begun, 1); /* [relaxed] a count */
+	while (weiri_load_relaxed(&busy->begun) < 2 && weir_now_ns() < deadline)
+		(void)sched_yield();
+	out[0] = weir_tensor_retain(in[0]);
+	return WEIR_OK;
+}
+
+static enum weir_status one_that_meets(void *context, weir_tensor *const in[], weir_dataset **out, weir_error *error)
+{
+	int64_t number = data_number(in[0]);
+	weir_dataset *one = NULL;
+
+	(void)error;
+	cr_assert_eq(weir_dataset_range(number, number + 1, 1, NULL, &one, NULL), WEIR_OK);
+	*out = data_map(one, meet, context, 1, 0);
+	return WEIR_OK;
+}
+
+Test(dataset_ahead, the_inputs_of_an_ordered_interleave_run_at_a_time)
+{
+	weir_pool *pool = data_pool(2);
+	struct busy busy;
+	struct data_list list;
+
+	busy_init(&busy, -1);
+	data_read(data_interleave(data_range(0, 2), one_that_meets, &busy, 2, 1, 2, 0), pool, &list);
+	data_expect_range(&list, 0, 2);
+	cr_assert_eq(weir_pool_destroy(pool, NULL), WEIR_OK);
+}
+
+static enum weir_status give_too_much(void *context, weir_tensor *const in[], weir_tensor *out[], weir_error *error)
+{
+	(void)context, (void)error;
+	out[0] = weir_tensor_retain(in[0]);
+	out[1] = data_number(in[0]) == 3 ? weir_tensor_retain(in[0]) : NULL;
+	return WEIR_OK;
+}
+
+Test(dataset_ahead, a_map_that_gives_too_many_components_is_refused_in_place)
+{
+	weir_pool *pool = data_pool(2);
+
+	for (int with_pool = 0; with_pool < 2; with_pool++) {
+		weir_dataset *dataset = data_map(data_range(2, 5), give_too_much, NULL, 4, 0);
+		weir_iterator *iterator = data_iterate(dataset, with_pool ? pool : NULL);
+		weir_error error;
+		int64_t number;
+
+		cr_expect_eq(data_next(iterator, &number, &error), WEIR_OK);
+		cr_expect_eq(data_next(iterator, &number, &error), WEIR_INVALID_ARGUMENT);
+		cr_expect_str_eq(error.message, "map(4) of range: the function gave 2 components, expected 1");
+		cr_expect_eq(data_next(iterator, &number, &error), WEIR_OK);
+		cr_expect_eq(number, 4);
+		weir_dataset_release(dataset);
+		cr_assert_eq(weir_iterator_destroy(iterator, NULL), WEIR_OK);
+	}
+	cr_assert_eq(weir_pool_destroy(pool, NULL), WEIR_OK);
+}
+
+struct ending_task {
+	weir_task task;
+	weir_iterator *iterator;
+	enum weir_status status;
+};
+
+static void end_iterator(weir_task *task)
+{
+	struct ending_task *ending = (struct ending_task *)(void *)task;
+
+	ending->status = weir_iterator_destroy(ending->iterator, NULL);
+}
+
+Test(dataset_ahead, a_task_cannot_destroy_the_iterator_of_the_call_that_runs_it)
+{
+	weir_pool *pool = data_pool(0);
+	weir_dataset *dataset = data_prefetch(data_range(0, 3), 2);
+	struct ending_task ending = {{.run = end_iterator}, data_iterate(dataset, pool), WEIR_OK};
+	struct data_list list;
+
+	cr_assert_eq(weir_pool_submit(pool, &ending.task), WEIR_OK);
+	data_take_some(ending.iterator, 4, &list);
+	data_expect_range(&list, 0, 3);
+	cr_expect_eq(ending.status, WEIR_FAILED_PRECONDITION);
+	weir_dataset_release(dataset);
+	cr_assert_eq(weir_iterator_destroy(ending.iterator, NULL), WEIR_OK);
+	cr_assert_eq(weir_pool_destroy(pool, NULL), WEIR_OK);
+}
+
 static enum weir_status twice(void *context, weir_tensor *const in[], weir_tensor *out[], weir_error *error)
 {
 	(void)context, (void)error;

@@ -2,8 +2,8 @@
  * alloc.h - where Weir's memory comes from.
  *
  * Every create call takes an allocator. NULL means the default one, which uses the sized calls of
- * jemalloc if the process has them, and aligned_alloc() otherwise. Weir never replaces malloc(). If
- * there is no memory, the status is WEIR_RESOURCE_EXHAUSTED.
+ * jemalloc if the process has them, and malloc() or aligned_alloc() otherwise. Weir never replaces
+ * malloc(). If there is no memory, the status is WEIR_RESOURCE_EXHAUSTED.
  *
  * | call                   | threads | progress  | blocks on | allocates | signal-safe |
  * |------------------------|---------|-----------|-----------|-----------|-------------|

@@ -24,7 +24,7 @@
  * | weir_dataset_retain | any       | wait-free      | nothing              | no        | no          |
  * | weir_dataset_release | any      | wait-free + allocator, dispose | nothing | no     | no          |
  * | weir_dataset_width, _seed, _text | any | wait-free  | nothing           | no        | no          |
- * | weir_iterator_create | any      | allocator + your open functions | those | yes      | no          |
+ * | weir_iterator_create | any      | allocator      | allocator            | yes       | no          |
  * | weir_iterator_next  | any       | blocking (1)   | the element, a deadline, a token | yes | no    |
  * | weir_iterator_position, _iteration | any | wait-free | nothing          | no        | no          |
  * | weir_iterator_destroy | one, last | blocking     | your functions that run (2) | no | no          |
@@ -188,7 +188,8 @@ typedef enum weir_status weir_dataset_flat_fn(void *context, weir_tensor *const 
 /*
  * fn gives a dataset for each element of the input. `cycle` of them take turns, in the order of
  * their elements, each with `block` elements; an ended one is replaced at its next turn by that of
- * the next input element. An error of the input or of fn is like a dataset of one element. With at_once > 1 all `cycle` of them run ahead, each by `block` elements;
+ * the next input element. An error of the input or of fn takes one turn. With at_once > 1 all
+ * `cycle` of them run ahead, each by `block` elements;
  * UNORDERED lets one that is ready overtake one whose turn it is. Options: cycle, block, at_once,
  * UNORDERED, dtypes and width (0: those of the input), dispose.
  * @since 0.1
@@ -327,10 +328,13 @@ WEIR_API enum weir_status weir_iterator_create(weir_dataset *dataset,
  *   WEIR_CANCELLED           `cancel` (may be NULL) fired, or the iterator is being destroyed
  *   WEIR_INVALID_ARGUMENT    a NULL argument, count, or an element that breaks a promise
  *   WEIR_RESOURCE_EXHAUSTED  memory; if the message says "again", no element was lost
+ *   WEIR_FAILED_PRECONDITION a function of this iterator's pipeline calls it; or a function of another
+ *                            pipeline, inside a task of the same pool, would have to wait for it
  *   any status of your functions, in the place of an element
  * After the deadline or the token nothing is lost: the next call gets what this one waited for.
  * Inside a task of the iterator's pool, and if that pool has no threads, a call that waits runs
- * tasks of the pool meanwhile (weir_pool_help()).
+ * tasks of the pool meanwhile (weir_pool_help()), and looks at its deadline and token between them.
+ * At most 64 such calls can wait on one thread, each inside a task of the one before.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_iterator_next(weir_iterator *iterator, uint64_t deadline_ns,
@@ -338,9 +342,9 @@ WEIR_API enum weir_status weir_iterator_next(weir_iterator *iterator, uint64_t d
                                              size_t count, weir_error *error);
 
 /*
- * How many elements, errors included, weir_iterator_next() has given, and those that
- * options.position dropped. With the same seeds, iteration and position, another iterator gives the
- * same rest. 0 for NULL.
+ * How many elements, errors included, weir_iterator_next() has given, and
+ * options.position. With the same seeds, iteration and position, another iterator gives the
+ * same rest, if no stage is UNORDERED. 0 for NULL.
  * @since 0.1
  */
 WEIR_API uint64_t weir_iterator_position(const weir_iterator *iterator);
@@ -351,7 +355,7 @@ WEIR_API uint64_t weir_iterator_iteration(const weir_iterator *iterator);
  * Ends the iterator: see (2) above. Accepts NULL. No call on the iterator may begin after this one.
  * Inside a task of the iterator's pool it runs tasks of the pool while it waits. Errors:
  * WEIR_FAILED_PRECONDITION, and nothing happens, if a function of the iterator's own pipeline calls
- * it.
+ * it, or a task that a call of weir_iterator_next() on this iterator runs while it waits.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_iterator_destroy(weir_iterator *iterator, weir_error *error);

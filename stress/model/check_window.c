@@ -147,7 +147,7 @@ static void setup(void *context)
 	weir_model_assert(weiri_dataset_create(&source_kind, sizeof(weir_dataset), NULL, 0, NULL, &types, &used,
 	                                       &scene.dataset, &error) == WEIR_OK);
 	scene.reading = (struct weiri_reading){NULL, scene.pool, 1, *weir_default_allocator()};
-	scene.consumer = (struct weiri_consumer){wake, retain, release};
+	scene.consumer = (struct weiri_consumer){wake, retain, release, 0};
 	weiri_turn_init(&scene.turn, WEIRI_TURN_FREE);
 	scene.stage = (struct weiri_stage){&scene.reading, &scene.consumer, scene.dataset, 0, false};
 	weir_model_assert(weiri_window_open(&scene.stage,

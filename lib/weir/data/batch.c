@@ -83,8 +83,7 @@ static enum weir_status collect(struct batch_stage *mine, weir_error *error)
 		enum weir_status status;
 
 		if (!make_room(mine))
-			return weiri_dataset_fail(mine->stage.dataset, error, WEIR_RESOURCE_EXHAUSTED,
-			                          "no memory for the rows; try again");
+			return weiri_dataset_again(mine->stage.dataset, error, "no memory for the rows; try again");
 		status = weiri_stage_poll(mine->input, element, error);
 		mine->input_ended = status == WEIR_OUT_OF_RANGE;
 		if (status != WEIR_OK && !mine->input_ended)
@@ -133,8 +132,8 @@ static enum weir_status stack(struct batch_stage *mine, weir_tensor *parts[], we
 			continue;
 		weiri_parts_release(parts, c);
 		if (status == WEIR_RESOURCE_EXHAUSTED)
-			return weiri_dataset_fail(mine->stage.dataset, error, status, "no memory for a batch of %zu; try again",
-			                          mine->held);
+			return weiri_dataset_again(mine->stage.dataset, error, "no memory for a batch of %zu; try again",
+			                           mine->held);
 		status = fail_to_stack(mine, c, error);
 		release_rows(mine);
 		return status;

@@ -135,7 +135,7 @@ static enum weir_status poll_cache(struct weiri_stage *stage, weir_tensor *parts
 	status = weiri_stage_poll(mine->input, parts, error);
 	if (status == WEIR_OUT_OF_RANGE)
 		publish(mine);
-	else if (status != WEIR_WOULD_BLOCK && mine->gathered != NULL &&
+	else if (status != WEIR_WOULD_BLOCK && status != WEIRI_POLL_AGAIN && mine->gathered != NULL &&
 	         (status != WEIR_OK || !append(mine->gathered, parts)))
 		give_up(mine);
 	return status;

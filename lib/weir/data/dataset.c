@@ -324,6 +324,9 @@ enum weir_status weiri_stage_poll(struct weiri_stage *stage, weir_tensor *parts[
 {
 	enum weir_status status = WEIR_OUT_OF_RANGE;
 
+	/* [relaxed] a hint; who sets it resumes the turn afterwards */
+	if (weiri_load_relaxed(&stage->consumer->over) != 0)
+		return WEIR_WOULD_BLOCK;
 	if (!stage->ended)
 		status = stage->dataset->kind->poll(stage, parts, error);
 	stage->ended = status == WEIR_OUT_OF_RANGE;

@@ -4,8 +4,8 @@
  * Algorithm. A stage has `cycle` places. Each place has the stage of one sub-dataset. The place
  * whose turn it is gives `block` elements, then the turn goes on. If its sub-dataset ends, the turn
  * goes on at once, and the place is empty. An empty place gets the sub-dataset of the next input
- * element when its turn comes. An error of the input or of the function stands for a sub-dataset
- * with one element, the error.
+ * element when its turn comes. An error of the input or of the function takes one turn; its place is
+ * then empty.
  *
  * With at_once > 1 and a pool, each sub-dataset is read through a window of `block` elements, and
  * empty places are filled early: the one whose turn comes first gets the next input element, as it
@@ -94,13 +94,16 @@ static enum weir_status open_place(struct interleave_stage *mine, struct place *
 		return status;
 	if (!mine->is_ahead)
 		return weiri_stage_open(sub, stage->reading, stage->consumer, pass, &place->stage, error);
-	return weiri_window_open(stage, &(struct weiri_window_plan){sub, interleave_of(mine)->block, NULL, false, pass},
-	                         &place->window, error);
+	status = weiri_window_open(stage, &(struct weiri_window_plan){sub, interleave_of(mine)->block, NULL, false, pass},
+	                           &place->window, error);
+	if (status == WEIR_OK)
+		weiri_window_begin(place->window);
+	return status;
 }
 
 /*
- * Gives the next input element to an empty place. Returns WEIR_WOULD_BLOCK or WEIR_OUT_OF_RANGE if
- * there is none. An error is kept in the place.
+ * Gives the next input element to an empty place. Returns WEIR_WOULD_BLOCK, WEIR_OUT_OF_RANGE or
+ * WEIRI_POLL_AGAIN if there is none. An error is kept in the place.
  */
 static enum weir_status fill(struct interleave_stage *mine, struct place *place)
 {
@@ -109,7 +112,7 @@ static enum weir_status fill(struct interleave_stage *mine, struct place *place)
 	weir_dataset *sub = NULL;
 	enum weir_status status = weiri_stage_poll(mine->input, element, &place->error);
 
-	if (status == WEIR_WOULD_BLOCK || status == WEIR_OUT_OF_RANGE)
+	if (status == WEIR_WOULD_BLOCK || status == WEIR_OUT_OF_RANGE || status == WEIRI_POLL_AGAIN)
 		return status;
 	if (status == WEIR_OK) {
 		place->error.message[0] = '\0';
@@ -170,7 +173,7 @@ static enum weir_status poll_place(struct interleave_stage *mine, struct place *
 /* The place whose turn it is has nothing now: another one may overtake it. */
 static enum weir_status poll_others(struct interleave_stage *mine, weir_tensor *parts[], weir_error *error)
 {
-	size_t cycle = interleave_of(mine)->cycle;
+	size_t cycle = interleave_of(mine)->cycle, full = mine->full;
 
 	for (size_t i = 1; i < cycle; i++) {
 		struct place *place = &mine->places[(mine->turn + i) % cycle];
@@ -179,7 +182,7 @@ static enum weir_status poll_others(struct interleave_stage *mine, weir_tensor *
 		if (status != WEIR_WOULD_BLOCK && status != WEIR_OUT_OF_RANGE)
 			return status;
 	}
-	return WEIR_WOULD_BLOCK;
+	return mine->is_ahead && mine->full < full && !mine->input_ended ? WEIR_OUT_OF_RANGE : WEIR_WOULD_BLOCK;
 }
 
 /* Polls the place whose turn it is. Returns WEIR_OUT_OF_RANGE if it gives nothing in this turn. */
@@ -193,7 +196,9 @@ static enum weir_status poll_turn(struct interleave_stage *mine, weir_tensor *pa
 		status = fill(mine, place);
 		mine->input_ended = status == WEIR_OUT_OF_RANGE;
 	}
-	if (status == WEIR_WOULD_BLOCK)
+	if (status == WEIRI_POLL_AGAIN)
+		*error = place->error;
+	if (status == WEIR_WOULD_BLOCK || status == WEIRI_POLL_AGAIN)
 		return status;
 	if (is_empty(place))
 		return WEIR_OUT_OF_RANGE;
@@ -201,7 +206,7 @@ static enum weir_status poll_turn(struct interleave_stage *mine, weir_tensor *pa
 	status = poll_place(mine, place, parts, error);
 	if (had_failed)
 		mine->given = interleave_of(mine)->block; /* the turn goes on */
-	else if (status != WEIR_WOULD_BLOCK && status != WEIR_OUT_OF_RANGE)
+	else if (status != WEIR_WOULD_BLOCK && status != WEIR_OUT_OF_RANGE && status != WEIRI_POLL_AGAIN)
 		mine->given++;
 	return status;
 }
@@ -218,8 +223,13 @@ static enum weir_status poll_interleave(struct weiri_stage *stage, weir_tensor *
 		if (mine->input_ended && mine->full == 0)
 			return WEIR_OUT_OF_RANGE;
 		status = poll_turn(mine, parts, error);
-		if (status == WEIR_WOULD_BLOCK)
-			return interleave_of(mine)->is_unordered ? poll_others(mine, parts, error) : status;
+		if (status == WEIR_WOULD_BLOCK) {
+			if (interleave_of(mine)->is_unordered)
+				status = poll_others(mine, parts, error);
+			if (status == WEIR_OUT_OF_RANGE)
+				continue; /* a place was emptied: fill it */
+			return status;
+		}
 		if (status == WEIR_OUT_OF_RANGE || mine->given == interleave_of(mine)->block)
 			pass_the_turn(mine);
 		if (status != WEIR_OUT_OF_RANGE)

@@ -184,6 +184,32 @@ static enum weir_status wait_for_turn(weir_iterator *iterator, uint64_t deadline
 	                         &iterator->reading.allocator, error);
 }
 
+/* Refuses to wait where the tasks that this thread would run could wait for the thread itself. */
+static enum weir_status check_help(const weir_iterator *iterator, weir_error *error)
+{
+	if (weiri_guard_count(WEIRI_MARK_ITERATOR) != 0)
+		return weiri_fail(
+			error, WEIR_FAILED_PRECONDITION,
+			"iterator \"%s\": a function of another pipeline would wait for it inside a task of their pool",
+			iterator->name);
+	if (weiri_guard_count(WEIRI_MARK_TAKER) >= WEIRI_GUARD_MOST_HELPERS)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED,
+		                  "iterator \"%s\": %d calls wait on this thread, each in a task of the one before; try again",
+		                  iterator->name, WEIRI_GUARD_MOST_HELPERS);
+	return WEIR_OK;
+}
+
+static size_t help_once(weir_iterator *iterator)
+{
+	struct weiri_guard guard;
+	size_t helped;
+
+	weiri_guard_begin_helping(&guard, iterator);
+	helped = weir_pool_help(iterator->reading.pool, 1);
+	weiri_guard_end(&guard);
+	return helped;
+}
+
 static enum weir_status help_until_turn(weir_iterator *iterator, uint64_t deadline_ns, weir_cancel *cancel,
                                         weir_error *error)
 {
@@ -193,7 +219,10 @@ static enum weir_status help_until_turn(weir_iterator *iterator, uint64_t deadli
 
 		if (status != WEIR_DEADLINE_EXCEEDED || is_last)
 			return status;
-		if (weir_pool_help(iterator->reading.pool, 1) != 0)
+		status = check_help(iterator, error);
+		if (status != WEIR_OK)
+			return status;
+		if (help_once(iterator) != 0)
 			continue;
 		status = wait_for_turn(iterator, nap(deadline_ns), cancel, error);
 		if (status != WEIR_DEADLINE_EXCEEDED)
@@ -227,11 +256,12 @@ static enum weir_status poll_root(weir_iterator *iterator, weir_tensor *parts[],
 	for (;;) {
 		enum weir_status status = weiri_stage_poll(iterator->root, parts, error);
 
-		if (status == WEIR_WOULD_BLOCK || status == WEIR_OUT_OF_RANGE)
+		if (status == WEIR_WOULD_BLOCK || status == WEIR_OUT_OF_RANGE || status == WEIRI_POLL_AGAIN)
 			return status;
-		advance(iterator);
-		if (WEIRI_LIKELY(iterator->to_drop == 0))
+		if (WEIRI_LIKELY(iterator->to_drop == 0)) {
+			advance(iterator);
 			return status;
+		}
 		iterator->to_drop--;
 		if (status == WEIR_OK)
 			weiri_parts_release(parts, iterator->dataset->width);
@@ -255,6 +285,8 @@ static enum weir_status poll_with_turn(weir_iterator *iterator, bool lingers, we
 	if (status == WEIR_WOULD_BLOCK)
 		return status;
 	give(iterator);
+	if (status == WEIRI_POLL_AGAIN)
+		return WEIR_RESOURCE_EXHAUSTED;
 	if (status == WEIR_OK)
 		memcpy(parts, element, iterator->dataset->width * sizeof(parts[0]));
 	return status;
@@ -288,6 +320,9 @@ static enum weir_status check_next(const weir_iterator *iterator, weir_tensor *p
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
 		                  "iterator \"%s\": asked for %zu component%s, an element has %zu", iterator->name, count,
 		                  WEIRI_S(count), iterator->dataset->width);
+	if (WEIRI_UNLIKELY(weiri_record_get() == NULL)) /* before the turn is taken: to give it up needs a record */
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED,
+		                  "iterator \"%s\": no memory for this thread's record; try again", iterator->name);
 	if (WEIRI_UNLIKELY(weiri_guard_is_inside(iterator)))
 		return weiri_fail(
 			error, WEIR_FAILED_PRECONDITION,
@@ -342,7 +377,8 @@ static void fill(weir_iterator *iterator, weir_dataset *dataset, const struct we
 	if (options->iteration == 0)
 		iterator->reading.iteration = weiri_fetch_add_relaxed(&dataset->iterations, UINT64_C(1)) + 1;
 	iterator->to_drop = options->position;
-	iterator->consumer = (struct weiri_consumer){wake, retain, release};
+	weiri_store_relaxed(&iterator->position, options->position);
+	iterator->consumer = (struct weiri_consumer){wake, retain, release, 0};
 	if (options->name != NULL)
 		memcpy(iterator->name, options->name, strnlen(options->name, sizeof(iterator->name) - 1));
 	else
@@ -393,6 +429,16 @@ static void drain(weir_iterator *iterator, struct weiri_gate *gate)
 	weiri_gate_wait(gate);
 }
 
+/* D1: no call is left, so nobody takes the turn. */
+static void close_root(weir_iterator *iterator)
+{
+	struct weiri_guard guard;
+
+	weiri_guard_begin(&guard, iterator);
+	weiri_stage_close(iterator->root);
+	weiri_guard_end(&guard);
+}
+
 enum weir_status weir_iterator_destroy(weir_iterator *iterator, weir_error *error)
 {
 	if (iterator == NULL)
@@ -400,11 +446,16 @@ enum weir_status weir_iterator_destroy(weir_iterator *iterator, weir_error *erro
 	if (weiri_guard_is_inside(iterator))
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
 		                  "iterator \"%s\": destroy was called by a function of its own pipeline", iterator->name);
+	if (weiri_guard_is_helping(iterator))
+		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
+		                  "iterator \"%s\": destroy was called by a task inside a call that takes from it",
+		                  iterator->name);
 	/* [release] pairs with is_ending(); then all that wait are attempted, and end. */
 	weiri_store_release(&iterator->ends, 1);
+	weiri_store_relaxed(&iterator->consumer.over, 1u); /* [relaxed] a hint */
 	weiri_waitable_pump(my_record(), &iterator->waitable);
 	drain(iterator, &iterator->calls);
-	weiri_stage_close(iterator->root); /* D1: no call is left, so nobody takes the turn */
+	close_root(iterator);
 	drain(iterator, &iterator->windows);
 	free_iterator(iterator);
 	return WEIR_OK;

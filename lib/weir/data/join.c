@@ -37,14 +37,16 @@ static enum weir_status open_zip(struct weiri_stage *stage, weir_error *error)
 }
 
 /* Polls the inputs that have not given their part of the element yet. Returns WEIR_OK when all have. */
-static enum weir_status gather(struct zip_stage *mine)
+static enum weir_status gather(struct zip_stage *mine, weir_error *again)
 {
 	while (mine->polled < mine->stage.dataset->input_count) {
 		struct weiri_stage *input = mine->inputs[mine->polled];
 		weir_error error;
 		enum weir_status status = weiri_stage_poll(input, mine->parts + mine->gathered, &error);
 
-		if (status == WEIR_WOULD_BLOCK || status == WEIR_OUT_OF_RANGE)
+		if (status == WEIRI_POLL_AGAIN)
+			*again = error;
+		if (status == WEIR_WOULD_BLOCK || status == WEIR_OUT_OF_RANGE || status == WEIRI_POLL_AGAIN)
 			return status;
 		if (status != WEIR_OK && mine->failed == WEIR_OK) {
 			mine->failed = status;
@@ -59,7 +61,7 @@ static enum weir_status gather(struct zip_stage *mine)
 static enum weir_status poll_zip(struct weiri_stage *stage, weir_tensor *parts[], weir_error *error)
 {
 	struct zip_stage *mine = (struct zip_stage *)(void *)stage;
-	enum weir_status status = gather(mine);
+	enum weir_status status = gather(mine, error);
 
 	if (status != WEIR_OK)
 		return status;
@@ -134,8 +136,7 @@ static enum weir_status poll_chain(struct weiri_stage *stage, weir_tensor *parts
 		if (mine->input == NULL)
 			status = weiri_stage_open(stage->dataset->inputs[mine->next], stage->reading, stage->consumer, stage->pass,
 			                          &mine->input, error);
-		if (status == WEIR_OK)
-			status = weiri_stage_poll(mine->input, parts, error);
+		status = status == WEIR_OK ? weiri_stage_poll(mine->input, parts, error) : WEIRI_POLL_AGAIN;
 		if (status != WEIR_OUT_OF_RANGE)
 			return status;
 		weiri_stage_close(mine->input);

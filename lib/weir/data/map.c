@@ -20,23 +20,38 @@ struct map_stage {
 	struct weiri_stage *input;
 };
 
+/* Refuses an element with more components than promised. */
+static enum weir_status check_width(const weir_dataset *dataset, weir_tensor *const given[], weir_error *error)
+{
+	size_t width = WEIR_DATASET_MAX_WIDTH;
+
+	while (width > dataset->width && given[width - 1] == NULL)
+		width--;
+	if (width <= dataset->width)
+		return WEIR_OK;
+	return weiri_dataset_fail(dataset, error, WEIR_INVALID_ARGUMENT, "the function gave %zu components, expected %zu",
+	                          width, dataset->width);
+}
+
 /* Replaces an element of the input by one of the map. */
 static enum weir_status apply(const weir_dataset *dataset, weir_tensor *parts[], weir_error *error)
 {
-	weir_tensor *in[WEIR_DATASET_MAX_WIDTH];
+	weir_tensor *in[WEIR_DATASET_MAX_WIDTH], *given[WEIR_DATASET_MAX_WIDTH] = {NULL};
 	size_t in_width = dataset->inputs[0]->width;
 	enum weir_status status;
 
 	weiri_parts_move(in, parts, in_width);
-	for (size_t i = 0; i < dataset->width; i++)
-		parts[i] = NULL;
 	error->message[0] = '\0';
-	status = ((const struct map *)(const void *)dataset)->fn(dataset->context, in, parts, error);
+	status = ((const struct map *)(const void *)dataset)->fn(dataset->context, in, given, error);
 	weiri_parts_release(in, in_width);
+	status = status == WEIR_OK ? check_width(dataset, given, error) : weiri_dataset_blame(dataset, status, error);
 	if (status == WEIR_OK)
-		return weiri_parts_check(dataset, parts, error);
-	weiri_parts_release(parts, dataset->width);
-	return weiri_dataset_blame(dataset, status, error);
+		status = weiri_parts_check(dataset, given, error);
+	if (status == WEIR_OK)
+		weiri_parts_move(parts, given, dataset->width);
+	else
+		weiri_parts_release(given, WEIR_DATASET_MAX_WIDTH);
+	return status;
 }
 
 static enum weir_status open_map(struct weiri_stage *stage, weir_error *error)

@@ -49,11 +49,11 @@ static enum weir_status begin_pass(struct counted_stage *mine, weir_error *error
 
 	if (mine->done == count_of(mine))
 		return WEIR_OUT_OF_RANGE;
-	/* If repetitions are nested, no two passes have the same number. */
+	/* Passes of nested repetitions get different numbers, so that their shuffles differ. */
 	status = weiri_stage_open_input(&mine->stage, mine->stage.pass * UINT64_C(0x100000001b3) + mine->done, &mine->input,
 	                                error);
 	mine->pass_gave = false;
-	return status;
+	return status == WEIR_OK ? status : WEIRI_POLL_AGAIN; /* an open fails for memory only */
 }
 
 static enum weir_status poll_repeat(struct weiri_stage *stage, weir_tensor *parts[], weir_error *error)
@@ -67,7 +67,7 @@ static enum weir_status poll_repeat(struct weiri_stage *stage, weir_tensor *part
 			return status;
 		status = weiri_stage_poll(mine->input, parts, error);
 		if (status != WEIR_OUT_OF_RANGE) {
-			mine->pass_gave |= status != WEIR_WOULD_BLOCK;
+			mine->pass_gave |= status != WEIR_WOULD_BLOCK && status != WEIRI_POLL_AGAIN;
 			return status;
 		}
 		weiri_stage_close(mine->input);
@@ -91,7 +91,7 @@ static enum weir_status poll_take(struct weiri_stage *stage, weir_tensor *parts[
 	if (mine->done == count_of(mine))
 		return WEIR_OUT_OF_RANGE;
 	status = weiri_stage_poll(mine->input, parts, error);
-	mine->done += status != WEIR_WOULD_BLOCK;
+	mine->done += status != WEIR_WOULD_BLOCK && status != WEIRI_POLL_AGAIN;
 	return status;
 }
 
@@ -102,7 +102,8 @@ static enum weir_status poll_skip(struct weiri_stage *stage, weir_tensor *parts[
 	for (;;) {
 		enum weir_status status = weiri_stage_poll(mine->input, parts, error);
 
-		if (status == WEIR_WOULD_BLOCK || status == WEIR_OUT_OF_RANGE || mine->done == count_of(mine))
+		if (status == WEIR_WOULD_BLOCK || status == WEIRI_POLL_AGAIN || status == WEIR_OUT_OF_RANGE ||
+		    mine->done == count_of(mine))
 			return status;
 		if (status == WEIR_OK)
 			weiri_parts_release(parts, stage->dataset->width);

@@ -103,8 +103,7 @@ static enum weir_status top_up(struct shuffle_stage *mine, weir_error *error)
 		enum weir_status status;
 
 		if (!make_room(mine))
-			return weiri_dataset_fail(mine->stage.dataset, error, WEIR_RESOURCE_EXHAUSTED,
-			                          "no memory for the buffer; try again");
+			return weiri_dataset_again(mine->stage.dataset, error, "no memory for the buffer; try again");
 		status = weiri_stage_poll(mine->input, mine->elements + mine->held * width, error);
 		mine->input_ended = status == WEIR_OUT_OF_RANGE;
 		if (status == WEIR_OK)

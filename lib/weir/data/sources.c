@@ -50,8 +50,8 @@ static enum weir_status poll_slices(struct weiri_stage *stage, weir_tensor *part
 
 		if (status != WEIR_OK) {
 			weiri_parts_release(parts, i);
-			return weiri_dataset_fail(stage->dataset, error, status, "no memory for row %lld; it comes again",
-			                          (long long)mine->next);
+			return weiri_dataset_again(stage->dataset, error, "no memory for row %lld; it comes again",
+			                           (long long)mine->next);
 		}
 	}
 	mine->next++;
@@ -138,7 +138,7 @@ static enum weir_status poll_range(struct weiri_stage *stage, weir_tensor *parts
 	/* Unsigned, since a product on the way may not fit; the sum does. */
 	status = weir_tensor_scalar_i64((int64_t)((uint64_t)range->first + mine->given * (uint64_t)range->step), &parts[0]);
 	if (status != WEIR_OK)
-		return weiri_dataset_fail(stage->dataset, error, status, "no memory for a number; it comes again");
+		return weiri_dataset_again(stage->dataset, error, "no memory for a number; it comes again");
 	mine->given++;
 	return WEIR_OK;
 }

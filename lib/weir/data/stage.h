@@ -11,9 +11,12 @@
  *   WEIR_WOULD_BLOCK     what it needs is being computed by a task of the pool (window.h). The
  *                        consumer of the stage will be woken, and the poll is then to be repeated. A
  *                        stage keeps what it has gathered meanwhile: the rows of half a batch
+ *   WEIRI_POLL_AGAIN     memory was missing, as *error says; no element was lost, and the next poll
+ *                        tries again. Nobody counts it as an element
  *   another status       an error in the place of an element; the next poll goes on behind it
- * and after any of them the stage can be polled again or closed. If memory is missing for what a
- * stage has gathered (a batch), the stage keeps it, and the next poll tries again.
+ * and after any of them the stage can be polled again or closed. A consumer that takes no more
+ * elements is `over`: each poll for it returns WEIR_WOULD_BLOCK, so that a stage that looks for an
+ * element in an endless input ends.
  *
  * Between two windows all stages are polled by one thread at a time, which has the turn of their
  * *consumer*: the filler of the window above, or the iterator. So stages need no atomics.
@@ -34,6 +37,9 @@ enum weiri_dataset_uses {
 	WEIRI_USES_TYPES = 8,
 	WEIRI_USES_DISPOSE = 16
 };
+
+/* A status of polls only; the iterator turns it into WEIR_RESOURCE_EXHAUSTED. */
+#define WEIRI_POLL_AGAIN ((enum weir_status)64)
 
 struct weiri_stage;
 
@@ -71,6 +77,7 @@ struct weiri_consumer {
 	void (*wake)(struct weiri_consumer *consumer); /* any thread: a poll that found nothing may find something now */
 	void (*retain)(struct weiri_consumer *consumer);
 	void (*release)(struct weiri_consumer *consumer);
+	_Atomic(uint32_t) over; /* 1: it takes no more elements. A hint: a late look polls once more */
 };
 
 /* What all stages of an iterator share. Constant. */
@@ -119,6 +126,9 @@ void weiri_dataset_abandon(weir_dataset *dataset);
 /* Writes "map(3) of batch(2): " and the message. Returns the status. */
 enum weir_status weiri_dataset_fail(const weir_dataset *dataset, weir_error *error, enum weir_status status,
                                     const char *format, ...) WEIR_PRINTF(4, 5);
+/* Writes the message with WEIR_RESOURCE_EXHAUSTED. Returns WEIRI_POLL_AGAIN. */
+#define weiri_dataset_again(dataset, error, ...) \
+	(weiri_dataset_fail((dataset), (error), WEIR_RESOURCE_EXHAUSTED, __VA_ARGS__), WEIRI_POLL_AGAIN)
 /*
  * The same with the message of the user's function, in *error. A status with a meaning of its own in
  * a pipeline becomes WEIR_FAILED_PRECONDITION.

@@ -180,7 +180,8 @@ static void run_slot(weir_task *task)
 	struct slot *slot = WEIRI_CONTAINER_OF(task, struct slot, task);
 	struct weiri_window *window = slot->window;
 
-	if (is_closed(window)) {
+	/* [relaxed] a hint, as the look at `closed` */
+	if (is_closed(window) || weiri_load_relaxed(&window->consumer->over) != 0) {
 		slot->status = WEIR_CANCELLED;
 	} else {
 		struct weiri_guard guard;
@@ -251,7 +252,11 @@ static enum weir_status fill_one(struct weiri_window *window)
 /* The filler has no more to do. It keeps the turn, so that nobody submits it again. */
 static void retire(struct weiri_window *window)
 {
+	struct weiri_guard guard;
+
+	weiri_guard_begin(&guard, window->reading->iterator);
 	weiri_stage_close(window->input);
+	weiri_guard_end(&guard);
 	window->input = NULL;
 	release(window);
 }
@@ -316,6 +321,11 @@ static void report(struct weiri_window *window)
 	/* [P2 release, acquire for W3] pairs with has_room(). A filler that saw room does not need a word. */
 	if (owed != 0 && weiri_fetch_add_acq_rel(&window->room, owed) == 0)
 		resume_filler(window);
+}
+
+void weiri_window_begin(struct weiri_window *window)
+{
+	report(window);
 }
 
 /* Returns the next slot of an ordered window, or NULL if it is not finished; it is then awaited. */
@@ -418,6 +428,7 @@ void weiri_window_close(struct weiri_window *window)
 		return;
 	/* [P3 release] pairs with is_closed() */
 	weiri_store_release(&window->closed, 1);
+	weiri_store_relaxed(&window->as_consumer.over, 1u); /* [relaxed] a hint */
 	if (weiri_turn_resume(&window->turn, WEIRI_TURN_TAKEN))
 		retire(window);
 	release(window);
@@ -468,7 +479,7 @@ enum weir_status weiri_window_open(struct weiri_stage *stage, const struct weiri
 	window->is_unordered = plan->is_unordered;
 	window->owed = plan->size; /* reported by the first poll, which begins the filling */
 	window->task.run = run_filler;
-	window->as_consumer = (struct weiri_consumer){wake_filler, retain_filler, release_filler};
+	window->as_consumer = (struct weiri_consumer){wake_filler, retain_filler, release_filler, 0};
 	weiri_turn_init(&window->turn, WEIRI_TURN_STUCK);
 	weiri_store_relaxed(&window->references, (size_t)2); /* [relaxed] not shared yet: consumer, filler */
 	window->consumer->retain(window->consumer);
