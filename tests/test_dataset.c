@@ -919,7 +919,7 @@ static enum weir_status read_pairs(const weir_allocator *allocator, void *contex
 			cr_expect_eq(data_number(parts[0]), 2 * pairs);
 			cr_expect_eq(data_number(parts[1]), 2 * pairs);
 			pairs++;
-			cr_expect_eq(weir_iterator_position(iterator), pairs);
+			cr_expect_eq(weir_iterator_position(iterator), (uint64_t)pairs);
 		}
 		weir_tensor_release(parts[0]);
 		weir_tensor_release(parts[1]);

@@ -20,7 +20,7 @@
 #include "graph/node_map.h"
 #include "graph/section.h"
 
-enum { NONE = UINT32_MAX };
+#define NONE UINT32_MAX
 
 /* What was seen of an object. */
 struct history {
