@@ -94,8 +94,7 @@ static bool row_of(struct weiri_spec *spec)
 	if (spec->shape.rank == 0)
 		return false;
 	spec->shape.rank--;
-	for (uint32_t i = 0; i < spec->shape.rank; i++)
-		spec->shape.dims[i] = spec->shape.dims[i + 1];
+	memmove(spec->shape.dims, spec->shape.dims + 1, spec->shape.rank * sizeof(spec->shape.dims[0]));
 	spec->shape.dims[spec->shape.rank] = 0;
 	return true;
 }
