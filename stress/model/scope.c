@@ -318,7 +318,7 @@ int scope_within(const struct weir_model_program *program, uint64_t executions, 
 		if (bad)
 			too_long(program->name);
 	}
-	return bad | (result.complete ? 0 : run_at_random(program, executions));
+	return bad | (result.complete ? 0 : run_at_random(program, scope_long() ? executions : executions / 4));
 }
 
 int scope_finds(const struct weir_model_program *program, const char *text)

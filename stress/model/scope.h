@@ -90,7 +90,7 @@ int scope_merged_alike(const struct weir_model_program *program, uint64_t execut
 unsigned scope_alike(const char *const calls[], size_t threads);
 /*
  * Explores completely if `executions` suffice. Otherwise explores that many executions, and as many
- * random ones.
+ * random ones; in the short form a quarter as many.
  */
 int scope_as_far_as(const struct weir_model_program *program, uint64_t executions);
 /*
