@@ -14,7 +14,13 @@
 
 #include "base/compiler.h"
 
-enum weiri_mark_kind { WEIRI_MARK_POOL, WEIRI_MARK_SECTION, WEIRI_MARK_COORDINATOR, WEIRI_MARK_ITERATOR, WEIRI_MARK_TAKER };
+enum weiri_mark_kind {
+	WEIRI_MARK_POOL,
+	WEIRI_MARK_SECTION,
+	WEIRI_MARK_COORDINATOR,
+	WEIRI_MARK_ITERATOR,
+	WEIRI_MARK_TAKER
+};
 
 struct weiri_mark {
 	const void *of; /* the pool, section, coordinator or iterator */
