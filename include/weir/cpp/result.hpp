@@ -56,10 +56,12 @@ template <class T> class [[nodiscard]] result
 	              "what Weir returns can be empty, and moves without exceptions");
 
   public:
+	/* cppcheck-suppress uninitMemberVar ; error_ is read only after a failure, and to clear it takes time */
 	result(T &&value) noexcept : value_(std::move(value)), code_(WEIR_OK)
 	{
 	}
 	/* Made in place, for a call that fills the value, and then calls fail() or not. */
+	/* cppcheck-suppress uninitMemberVar ; error_ is read only after a failure, and to clear it takes time */
 	explicit result(std::in_place_t) noexcept : value_(), code_(WEIR_OK)
 	{
 	}
