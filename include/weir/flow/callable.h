@@ -175,7 +175,8 @@ WEIR_API enum weir_status weir_run_feed(weir_run *run, size_t feed, weir_tensor 
  *
  * Errors: WEIR_INVALID_ARGUMENT if an argument is NULL or the run was not opened. WEIR_OUT_OF_RANGE
  * if there is no such fetch. WEIR_DEADLINE_EXCEEDED; the message names a feed that has not come, and
- * the run goes on. WEIR_CANCELLED if the thread was interrupted, and the run goes on. If the run has failed or been stopped before the value was there, the status of
+ * the run goes on. WEIR_CANCELLED if the thread was interrupted, and the run goes on. If the run has
+ * failed or been stopped before the value was there, the status of
  * the run. A value that was there before can still be fetched, unless an op of the run failed while
  * the op that makes it ended.
  * @since 0.1

@@ -1,5 +1,6 @@
 /*
- * signal.h - one thread waits until another thread signals that a condition may have changed.
+ * signal.h - threads wait until another thread signals that a condition may have changed. Usually
+ * one waits; several may, and a raise wakes all of them.
  *
  * The waiter reads the signal, checks its condition, and waits for the signal to change, so it
  * misses no raise:
