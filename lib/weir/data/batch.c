@@ -5,12 +5,8 @@
  * and one copy of each row. What it has collected stays if the input has nothing now, has an error
  * in the place of an element, or if there is no memory for the batch.
  */
-#include <stdalign.h>
-#include <string.h>
-
 #include "base/error.h"
-#include "base/memory.h"
-#include "data/stage.h"
+#include "data/elements.h"
 
 typedef enum weir_status stack_fn(weir_tensor *const tensors[], size_t count, const weir_allocator *allocator,
                                   weir_tensor **out);
@@ -26,9 +22,9 @@ struct batch_stage {
 	struct weiri_stage stage; /* first */
 	struct weiri_stage *input;
 	bool input_ended;
-	/* Row r of component c is at rows[c * room + r]. The array grows, since the input may be short. */
-	size_t held, room;
-	weir_tensor **rows;
+	size_t held; /* rows */
+	/* A list for each component, which grows, since the input may be short. */
+	struct weiri_elements columns[WEIR_DATASET_MAX_WIDTH];
 };
 
 static const struct batch *batch_of(const struct batch_stage *mine)
@@ -38,46 +34,39 @@ static const struct batch *batch_of(const struct batch_stage *mine)
 
 static enum weir_status open_batch(struct weiri_stage *stage, weir_error *error)
 {
-	return weiri_stage_open_input(stage, stage->pass, &((struct batch_stage *)(void *)stage)->input, error);
+	struct batch_stage *mine = (struct batch_stage *)(void *)stage;
+
+	for (size_t c = 0; c < stage->dataset->width; c++)
+		mine->columns[c].width = 1;
+	return weiri_stage_open_input(stage, stage->pass, &mine->input, error);
 }
 
 static void release_rows(struct batch_stage *mine)
 {
-	for (size_t c = 0; c < mine->stage.dataset->width; c++) {
-		if (mine->held != 0)
-			weiri_parts_release(mine->rows + c * mine->room, mine->held);
-	}
+	for (size_t c = 0; c < mine->stage.dataset->width; c++)
+		weiri_elements_clear(&mine->columns[c]);
 	mine->held = 0;
 }
 
 /* Returns false if there is no memory. */
 static bool make_room(struct batch_stage *mine)
 {
-	const weir_allocator *allocator = &mine->stage.reading->allocator;
-	size_t width = mine->stage.dataset->width, room = mine->room < 16 ? 16 : mine->room * 2, bytes;
-	weir_tensor **rows;
-
-	if (mine->held < mine->room)
-		return true;
-	if (room > batch_of(mine)->size)
-		room = batch_of(mine)->size;
-	if (!weiri_multiply(room, width * sizeof(weir_tensor *), &bytes))
-		return false;
-	rows = weiri_allocate(allocator, bytes, alignof(weir_tensor *));
-	if (rows == NULL)
-		return false;
-	for (size_t c = 0; mine->held != 0 && c < width; c++)
-		memcpy(rows + c * room, mine->rows + c * mine->room, mine->held * sizeof(rows[0]));
-	weiri_release(allocator, mine->rows, mine->room * width * sizeof(weir_tensor *), alignof(weir_tensor *));
-	mine->rows = rows;
-	mine->room = room;
+	for (size_t c = 0; c < mine->stage.dataset->width; c++) {
+		if (!weiri_elements_make_room(&mine->columns[c], batch_of(mine)->size, &mine->stage.reading->allocator))
+			return false;
+	}
 	return true;
+}
+
+static void add_row(struct batch_stage *mine, weir_tensor *const element[])
+{
+	for (size_t c = 0; c < mine->stage.dataset->width; c++)
+		*weiri_elements_at(&mine->columns[c], mine->columns[c].count++) = element[c];
+	mine->held++;
 }
 
 static enum weir_status collect(struct batch_stage *mine, weir_error *error)
 {
-	size_t width = mine->stage.dataset->width;
-
 	while (!mine->input_ended && mine->held < batch_of(mine)->size) {
 		weir_tensor *element[WEIR_DATASET_MAX_WIDTH];
 		enum weir_status status;
@@ -88,9 +77,8 @@ static enum weir_status collect(struct batch_stage *mine, weir_error *error)
 		mine->input_ended = status == WEIR_OUT_OF_RANGE;
 		if (status != WEIR_OK && !mine->input_ended)
 			return status;
-		for (size_t c = 0; status == WEIR_OK && c < width; c++)
-			mine->rows[c * mine->room + mine->held] = element[c];
-		mine->held += status == WEIR_OK;
+		if (status == WEIR_OK)
+			add_row(mine, element);
 	}
 	return WEIR_OK;
 }
@@ -105,7 +93,7 @@ static bool may_stack(const weir_tensor *a, const weir_tensor *b, bool is_padded
 /* Says why rows that were collected cannot be stacked. */
 static enum weir_status fail_to_stack(struct batch_stage *mine, size_t component, weir_error *error)
 {
-	weir_tensor *const *rows = mine->rows + component * mine->room;
+	weir_tensor *const *rows = mine->columns[component].parts;
 	char first[WEIR_SHAPE_TEXT_SIZE], other[WEIR_SHAPE_TEXT_SIZE];
 
 	for (size_t r = 1; r < mine->held; r++) {
@@ -126,7 +114,7 @@ static enum weir_status stack(struct batch_stage *mine, weir_tensor *parts[], we
 
 	for (size_t c = 0; c < width; c++) {
 		enum weir_status status =
-			batch_of(mine)->stack(mine->rows + c * mine->room, mine->held, &mine->stage.reading->allocator, &parts[c]);
+			batch_of(mine)->stack(mine->columns[c].parts, mine->held, &mine->stage.reading->allocator, &parts[c]);
 
 		if (status == WEIR_OK)
 			continue;
@@ -159,9 +147,8 @@ static void close_batch(struct weiri_stage *stage)
 	struct batch_stage *mine = (struct batch_stage *)(void *)stage;
 
 	weiri_stage_close(mine->input);
-	release_rows(mine);
-	weiri_release(&stage->reading->allocator, mine->rows, mine->room * stage->dataset->width * sizeof(weir_tensor *),
-	              alignof(weir_tensor *));
+	for (size_t c = 0; c < stage->dataset->width; c++)
+		weiri_elements_fini(&mine->columns[c], &stage->reading->allocator);
 }
 
 static const struct weiri_dataset_kind batch_kind = {

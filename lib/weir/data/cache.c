@@ -11,16 +11,14 @@
  * is freed.
  */
 #include <stdalign.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "data/stage.h"
+#include "data/elements.h"
 
 struct list {
 	weir_allocator allocator;
-	size_t width, count, room;
-	weir_tensor **elements;
+	struct weiri_elements elements;
 };
 
 struct cache {
@@ -48,9 +46,7 @@ static void free_list(struct list *list)
 	if (list == NULL)
 		return;
 	allocator = list->allocator;
-	if (list->count != 0)
-		weiri_parts_release(list->elements, list->count * list->width);
-	weiri_release(&allocator, list->elements, list->room * list->width * sizeof(weir_tensor *), alignof(weir_tensor *));
+	weiri_elements_fini(&list->elements, &allocator);
 	weiri_release(&allocator, list, sizeof(*list), alignof(struct list));
 }
 
@@ -61,32 +57,21 @@ static struct list *create_list(const weir_allocator *allocator, size_t width)
 	if (list == NULL)
 		return NULL;
 	list->allocator = *allocator;
-	list->width = width;
+	list->elements.width = width;
 	return list;
 }
 
 /* Returns false if there is no memory. */
 static bool append(struct list *list, weir_tensor *const parts[])
 {
-	if (list->count == list->room) {
-		size_t room = list->room == 0 ? 16 : list->room * 2, bytes;
-		weir_tensor **elements;
+	struct weiri_elements *elements = &list->elements;
+	weir_tensor **kept;
 
-		if (!weiri_multiply(room, list->width * sizeof(weir_tensor *), &bytes))
-			return false;
-		elements = weiri_allocate(&list->allocator, bytes, alignof(weir_tensor *));
-		if (elements == NULL)
-			return false;
-		if (list->count != 0)
-			memcpy(elements, list->elements, list->count * list->width * sizeof(weir_tensor *));
-		weiri_release(&list->allocator, list->elements, list->room * list->width * sizeof(weir_tensor *),
-		              alignof(weir_tensor *));
-		list->elements = elements;
-		list->room = room;
-	}
-	for (size_t c = 0; c < list->width; c++)
-		list->elements[list->count * list->width + c] = weir_tensor_retain(parts[c]);
-	list->count++;
+	if (!weiri_elements_make_room(elements, SIZE_MAX, &list->allocator))
+		return false;
+	kept = weiri_elements_at(elements, elements->count++);
+	for (size_t c = 0; c < elements->width; c++)
+		kept[c] = weir_tensor_retain(parts[c]);
 	return true;
 }
 
@@ -121,15 +106,16 @@ static void give_up(struct cache_stage *mine)
 static enum weir_status poll_cache(struct weiri_stage *stage, weir_tensor *parts[], weir_error *error)
 {
 	struct cache_stage *mine = (struct cache_stage *)(void *)stage;
-	size_t width = stage->dataset->width;
 	enum weir_status status;
 
 	if (mine->kept != NULL) {
-		if (mine->next == mine->kept->count)
+		weir_tensor **kept;
+
+		if (mine->next == mine->kept->elements.count)
 			return WEIR_OUT_OF_RANGE;
-		for (size_t c = 0; c < width; c++)
-			parts[c] = weir_tensor_retain(mine->kept->elements[mine->next * width + c]);
-		mine->next++;
+		kept = weiri_elements_at(&mine->kept->elements, mine->next++);
+		for (size_t c = 0; c < stage->dataset->width; c++)
+			parts[c] = weir_tensor_retain(kept[c]);
 		return WEIR_OK;
 	}
 	status = weiri_stage_poll(mine->input, parts, error);

@@ -10,13 +10,10 @@
  * SAME_EACH_TIME the pass does not count. So the seed, the iteration and the position say which
  * elements are still to come.
  */
-#include <stdalign.h>
-#include <string.h>
 
 #include "base/error.h"
-#include "base/memory.h"
 #include "base/uncancelled.h"
-#include "data/stage.h"
+#include "data/elements.h"
 
 struct shuffle {
 	weir_dataset dataset; /* first */
@@ -30,9 +27,7 @@ struct shuffle_stage {
 	struct weiri_stage *input;
 	uint64_t stream, draws;
 	bool input_ended;
-	/* `held` elements, each of the width of the dataset. The array grows, since the input may be short. */
-	size_t held, room;
-	weir_tensor **elements;
+	struct weiri_elements held; /* it grows, since the input may be short */
 };
 
 /* SplitMix64: the n-th number of the stream that begins at `stream`. */
@@ -62,52 +57,26 @@ static enum weir_status open_shuffle(struct weiri_stage *stage, weir_error *erro
 	struct shuffle_stage *mine = (struct shuffle_stage *)(void *)stage;
 	const struct shuffle *shuffle = (const struct shuffle *)(const void *)stage->dataset;
 
+	mine->held.width = stage->dataset->width;
 	mine->stream = number_of(shuffle->seed, 0);
 	if (!shuffle->same_each_time)
 		mine->stream = number_of(number_of(mine->stream, stage->reading->iteration), stage->pass);
 	return weiri_stage_open_input(stage, stage->pass, &mine->input, error);
 }
 
-/* Returns false if there is no memory. */
-static bool make_room(struct shuffle_stage *mine)
-{
-	const weir_allocator *allocator = &mine->stage.reading->allocator;
-	size_t buffer = ((const struct shuffle *)(const void *)mine->stage.dataset)->buffer, bytes;
-	size_t element = mine->stage.dataset->width * sizeof(weir_tensor *);
-	size_t room = mine->room < 16 ? 16 : mine->room * 2;
-	weir_tensor **elements;
-
-	if (mine->held < mine->room)
-		return true;
-	if (room > buffer)
-		room = buffer;
-	if (!weiri_multiply(room, element, &bytes))
-		return false;
-	elements = weiri_allocate(allocator, bytes, alignof(weir_tensor *));
-	if (elements == NULL)
-		return false;
-	if (mine->held != 0)
-		memcpy(elements, mine->elements, mine->held * element);
-	weiri_release(allocator, mine->elements, mine->room * element, alignof(weir_tensor *));
-	mine->elements = elements;
-	mine->room = room;
-	return true;
-}
-
 static enum weir_status top_up(struct shuffle_stage *mine, weir_error *error)
 {
-	size_t width = mine->stage.dataset->width;
 	size_t buffer = ((const struct shuffle *)(const void *)mine->stage.dataset)->buffer;
 
-	while (!mine->input_ended && mine->held < buffer) {
+	while (!mine->input_ended && mine->held.count < buffer) {
 		enum weir_status status;
 
-		if (!make_room(mine))
+		if (!weiri_elements_make_room(&mine->held, buffer, &mine->stage.reading->allocator))
 			return weiri_dataset_again(mine->stage.dataset, error, "no memory for the buffer; try again");
-		status = weiri_stage_poll(mine->input, mine->elements + mine->held * width, error);
+		status = weiri_stage_poll(mine->input, weiri_elements_at(&mine->held, mine->held.count), error);
 		mine->input_ended = status == WEIR_OUT_OF_RANGE;
 		if (status == WEIR_OK)
-			mine->held++;
+			mine->held.count++;
 		else if (!mine->input_ended)
 			return status;
 	}
@@ -119,30 +88,26 @@ static enum weir_status poll_shuffle(struct weiri_stage *stage, weir_tensor *par
 	struct shuffle_stage *mine = (struct shuffle_stage *)(void *)stage;
 	size_t width = stage->dataset->width;
 	enum weir_status status = top_up(mine, error);
-	weir_tensor **drawn;
+	weir_tensor **drawn, **last;
 
 	if (status != WEIR_OK)
 		return status;
-	if (mine->held == 0)
+	if (mine->held.count == 0)
 		return WEIR_OUT_OF_RANGE;
-	drawn = mine->elements + draw_below(mine, mine->held) * width;
+	drawn = weiri_elements_at(&mine->held, draw_below(mine, mine->held.count));
 	weiri_parts_move(parts, drawn, width);
-	mine->held--;
-	if (drawn != mine->elements + mine->held * width)
-		weiri_parts_move(drawn, mine->elements + mine->held * width, width);
+	last = weiri_elements_at(&mine->held, --mine->held.count);
+	if (drawn != last)
+		weiri_parts_move(drawn, last, width);
 	return WEIR_OK;
 }
 
 static void close_shuffle(struct weiri_stage *stage)
 {
 	struct shuffle_stage *mine = (struct shuffle_stage *)(void *)stage;
-	size_t width = stage->dataset->width;
 
 	weiri_stage_close(mine->input);
-	if (mine->held != 0)
-		weiri_parts_release(mine->elements, mine->held * width);
-	weiri_release(&stage->reading->allocator, mine->elements, mine->room * width * sizeof(weir_tensor *),
-	              alignof(weir_tensor *));
+	weiri_elements_fini(&mine->held, &stage->reading->allocator);
 }
 
 static const struct weiri_dataset_kind shuffle_kind = {"shuffle",
