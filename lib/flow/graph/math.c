@@ -35,6 +35,14 @@ enum weir_status weiri_math_build(weir_graph *graph, const struct weiri_op *op, 
 	return status;
 }
 
+enum weir_status weiri_math_build_binary(weir_graph *graph, const struct weiri_op *op, unsigned which, const char *name,
+                                         weir_output a, weir_output b, weir_output *out, weir_error *error)
+{
+	weir_output inputs[2] = {a, b};
+
+	return weiri_math_build(graph, op, name, inputs, 2, &which, sizeof(which), 1, out, error);
+}
+
 static enum weir_status infer_outputs(const struct weiri_call *call, struct weiri_spec outputs[])
 {
 	struct weiri_spec inputs[WEIRI_MATH_MAX_INPUTS];

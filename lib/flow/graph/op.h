@@ -133,6 +133,9 @@ enum weir_status weiri_math_run(const struct weiri_call *call);
 enum weir_status weiri_math_build(weir_graph *graph, const struct weiri_op *op, const char *name,
                                   const weir_output inputs[], size_t input_count, const void *attribute,
                                   size_t attribute_size, size_t output_count, weir_output *first, weir_error *error);
+/* The same for an op of two inputs and one output; the attribute is `which`, an unsigned. */
+enum weir_status weiri_math_build_binary(weir_graph *graph, const struct weiri_op *op, unsigned which, const char *name,
+                                         weir_output a, weir_output b, weir_output *out, weir_error *error);
 
 /* Returns WEIR_OK if the dtype is i32, i64, f32 or f64, otherwise WEIR_UNIMPLEMENTED. */
 enum weir_status weiri_numeric_check(enum weir_dtype dtype, weir_error *error);

@@ -79,7 +79,7 @@ static void row(enum arithmetic op, enum weir_dtype dtype, const void *a, size_t
 
 static enum weir_status compute_binary(const struct weiri_call *call, void *const data[])
 {
-	const enum arithmetic op = *(const enum arithmetic *)call->node->attribute;
+	const enum arithmetic op = (enum arithmetic) * (const unsigned *)call->node->attribute;
 	const weir_tensor *a = call->inputs[0];
 	const weir_tensor *b = call->inputs[1];
 	enum weir_dtype dtype = weir_tensor_dtype(a);
@@ -138,17 +138,6 @@ static enum weir_status infer_binary(const void *attribute, const struct weiri_s
 	return status != WEIR_OK ? status : weiri_pair_specs(&inputs[0], &inputs[1], &outputs[0], error);
 }
 
-static enum weir_status build_binary(weir_graph *graph, const struct weiri_op *op, enum arithmetic which,
-                                     const char *name, weir_output a, weir_output b, weir_output *out,
-                                     weir_error *error)
-{
-	weir_output inputs[2];
-
-	inputs[0] = a;
-	inputs[1] = b;
-	return weiri_math_build(graph, op, name, inputs, 2, &which, sizeof(which), 1, out, error);
-}
-
 static const struct weiri_op add_op = {.name = "add",
                                        .traits = WEIRI_OP_IN_PLACE,
                                        .infer = infer_binary,
@@ -168,19 +157,19 @@ static const struct weiri_op mul_op = {.name = "mul",
 enum weir_status weir_op_add(weir_graph *graph, const char *name, weir_output a, weir_output b, weir_output *out,
                              weir_error *error)
 {
-	return build_binary(graph, &add_op, ADD, name, a, b, out, error);
+	return weiri_math_build_binary(graph, &add_op, ADD, name, a, b, out, error);
 }
 
 enum weir_status weir_op_sub(weir_graph *graph, const char *name, weir_output a, weir_output b, weir_output *out,
                              weir_error *error)
 {
-	return build_binary(graph, &sub_op, SUB, name, a, b, out, error);
+	return weiri_math_build_binary(graph, &sub_op, SUB, name, a, b, out, error);
 }
 
 enum weir_status weir_op_mul(weir_graph *graph, const char *name, weir_output a, weir_output b, weir_output *out,
                              weir_error *error)
 {
-	return build_binary(graph, &mul_op, MUL, name, a, b, out, error);
+	return weiri_math_build_binary(graph, &mul_op, MUL, name, a, b, out, error);
 }
 
 static enum weir_status infer_square(const void *attribute, const struct weiri_spec inputs[],

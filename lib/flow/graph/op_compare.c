@@ -117,48 +117,40 @@ static const struct weiri_op greater_op = {
 static const struct weiri_op greater_equal_op = {
 	.name = "greater_equal", .infer = infer_comparison, .compute = compute_comparison, .run = weiri_math_run};
 
-static enum weir_status build_binary(weir_graph *graph, const struct weiri_op *op, unsigned which, const char *name,
-                                     weir_output a, weir_output b, weir_output *out, weir_error *error)
-{
-	weir_output inputs[2] = {a, b};
-
-	return weiri_math_build(graph, op, name, inputs, 2, &which, sizeof(which), 1, out, error);
-}
-
 enum weir_status weir_op_equal(weir_graph *graph, const char *name, weir_output a, weir_output b, weir_output *out,
                                weir_error *error)
 {
-	return build_binary(graph, &equal_op, IS_EQUAL, name, a, b, out, error);
+	return weiri_math_build_binary(graph, &equal_op, IS_EQUAL, name, a, b, out, error);
 }
 
 enum weir_status weir_op_not_equal(weir_graph *graph, const char *name, weir_output a, weir_output b, weir_output *out,
                                    weir_error *error)
 {
-	return build_binary(graph, &not_equal_op, IS_EQUAL | IS_COMPLEMENT, name, a, b, out, error);
+	return weiri_math_build_binary(graph, &not_equal_op, IS_EQUAL | IS_COMPLEMENT, name, a, b, out, error);
 }
 
 enum weir_status weir_op_less(weir_graph *graph, const char *name, weir_output a, weir_output b, weir_output *out,
                               weir_error *error)
 {
-	return build_binary(graph, &less_op, IS_LESS, name, a, b, out, error);
+	return weiri_math_build_binary(graph, &less_op, IS_LESS, name, a, b, out, error);
 }
 
 enum weir_status weir_op_less_equal(weir_graph *graph, const char *name, weir_output a, weir_output b, weir_output *out,
                                     weir_error *error)
 {
-	return build_binary(graph, &less_equal_op, IS_LESS | IS_EQUAL, name, a, b, out, error);
+	return weiri_math_build_binary(graph, &less_equal_op, IS_LESS | IS_EQUAL, name, a, b, out, error);
 }
 
 enum weir_status weir_op_greater(weir_graph *graph, const char *name, weir_output a, weir_output b, weir_output *out,
                                  weir_error *error)
 {
-	return build_binary(graph, &greater_op, IS_GREATER, name, a, b, out, error);
+	return weiri_math_build_binary(graph, &greater_op, IS_GREATER, name, a, b, out, error);
 }
 
 enum weir_status weir_op_greater_equal(weir_graph *graph, const char *name, weir_output a, weir_output b,
                                        weir_output *out, weir_error *error)
 {
-	return build_binary(graph, &greater_equal_op, IS_GREATER | IS_EQUAL, name, a, b, out, error);
+	return weiri_math_build_binary(graph, &greater_equal_op, IS_GREATER | IS_EQUAL, name, a, b, out, error);
 }
 
 /* -- truth values ------------------------------------------------------------------------------ */
@@ -233,13 +225,13 @@ static const struct weiri_op or_op = {.name = "or",
 enum weir_status weir_op_and(weir_graph *graph, const char *name, weir_output a, weir_output b, weir_output *out,
                              weir_error *error)
 {
-	return build_binary(graph, &and_op, AND, name, a, b, out, error);
+	return weiri_math_build_binary(graph, &and_op, AND, name, a, b, out, error);
 }
 
 enum weir_status weir_op_or(weir_graph *graph, const char *name, weir_output a, weir_output b, weir_output *out,
                             weir_error *error)
 {
-	return build_binary(graph, &or_op, OR, name, a, b, out, error);
+	return weiri_math_build_binary(graph, &or_op, OR, name, a, b, out, error);
 }
 
 static enum weir_status infer_not(const void *attribute, const struct weiri_spec inputs[], struct weiri_spec outputs[],
