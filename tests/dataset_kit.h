@@ -6,9 +6,12 @@
 
 #include <criterion/criterion.h>
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <weir/dataset.h>
+
+#include "base/atomic.h"
 
 enum { DATA_MOST = 4096 };
 
@@ -198,6 +201,26 @@ static inline weir_tensor *data_i64(int64_t number)
 	return tensor;
 }
 
+static inline weir_dataset *data_of_numbers(const int64_t numbers[], size_t count)
+{
+	weir_shape shape = {1, {(int64_t)count}};
+	weir_tensor *tensor = NULL;
+	weir_dataset *dataset = NULL;
+
+	cr_assert_eq(weir_tensor_copy_of(WEIR_I64, &shape, numbers, NULL, &tensor), WEIR_OK);
+	cr_assert_eq(weir_dataset_from_slices(&tensor, 1, NULL, &dataset, NULL), WEIR_OK);
+	weir_tensor_release(tensor);
+	return dataset;
+}
+
+/* A map that changes nothing. */
+static inline enum weir_status data_same(void *context, weir_tensor *const in[], weir_tensor *out[], weir_error *error)
+{
+	(void)context, (void)error;
+	out[0] = weir_tensor_retain(in[0]);
+	return WEIR_OK;
+}
+
 static inline weir_pool *data_pool(size_t threads)
 {
 	struct weir_pool_options options = {WEIR_POOL_OPTIONS_INIT, .threads = threads,
@@ -206,6 +229,59 @@ static inline weir_pool *data_pool(size_t threads)
 
 	cr_assert_eq(weir_pool_create(&options, &pool, NULL), WEIR_OK);
 	return pool;
+}
+
+/* -- several threads ------------------------------------------------------------------------------ */
+
+struct data_taker {
+	weir_iterator *iterator;
+	pthread_t thread;
+	enum weir_status status;
+	_Atomic(int) inside;
+	struct data_list list;
+};
+
+static inline void *data_take_all(void *context)
+{
+	struct data_taker *taker = context;
+
+	/* [relaxed] a hint for the thread that destroys */
+	weiri_store_relaxed(&taker->inside, 1);
+	taker->list.count = 0;
+	for (;;) {
+		int64_t number = DATA_ERROR;
+
+		taker->status = data_next(taker->iterator, &number, NULL);
+		if (taker->status == WEIR_OUT_OF_RANGE || taker->status == WEIR_CANCELLED)
+			return NULL;
+		taker->list.at[taker->list.count++] = number;
+	}
+}
+
+/* Threads that take from one iterator get each of the numbers 0 to count - 1 once. Releases the dataset. */
+static inline void data_each_once(size_t threads, weir_dataset *dataset, size_t count, weir_pool *pool)
+{
+	weir_iterator *iterator = data_iterate(dataset, pool);
+	struct data_taker *takers = calloc(threads, sizeof(*takers));
+	struct data_list all = {.count = 0};
+
+	weir_dataset_release(dataset);
+	for (size_t i = 0; i < threads; i++) {
+		takers[i].iterator = iterator;
+		cr_assert_eq(pthread_create(&takers[i].thread, NULL, data_take_all, &takers[i]), 0);
+	}
+	for (size_t i = 0; i < threads; i++) {
+		(void)pthread_join(takers[i].thread, NULL);
+		cr_expect_eq(takers[i].status, WEIR_OUT_OF_RANGE);
+		memcpy(all.at + all.count, takers[i].list.at, takers[i].list.count * sizeof(all.at[0]));
+		all.count += takers[i].list.count;
+		for (size_t k = 1; k < takers[i].list.count; k++)
+			cr_expect_gt(takers[i].list.at[k], takers[i].list.at[k - 1], "a thread's elements come in order");
+	}
+	data_sort(&all);
+	data_expect_range(&all, 0, (int64_t)count);
+	free(takers);
+	cr_assert_eq(weir_iterator_destroy(iterator, NULL), WEIR_OK);
 }
 
 #endif

@@ -414,24 +414,13 @@ static enum weir_status repeated(void *context, weir_tensor *const in[], weir_da
 	return status;
 }
 
-static weir_dataset *of_numbers(const int64_t numbers[], size_t count)
-{
-	weir_shape shape = {1, {(int64_t)count}};
-	weir_tensor *tensor = NULL;
-	weir_dataset *dataset = NULL;
-
-	cr_assert_eq(weir_tensor_copy_of(WEIR_I64, &shape, numbers, NULL, &tensor), WEIR_OK);
-	cr_assert_eq(weir_dataset_from_slices(&tensor, 1, NULL, &dataset, NULL), WEIR_OK);
-	weir_tensor_release(tensor);
-	return dataset;
-}
-
 static void expect_interleaved(const int64_t inputs[], size_t input_count, size_t cycle, size_t block, size_t at_once,
                                weir_pool *pool, const int64_t expected[], size_t count)
 {
 	struct data_list list;
 
-	data_read(data_interleave(of_numbers(inputs, input_count), repeated, NULL, cycle, block, at_once, 0), pool, &list);
+	data_read(data_interleave(data_of_numbers(inputs, input_count), repeated, NULL, cycle, block, at_once, 0), pool,
+	          &list);
 	cr_assert_eq(list.count, count, "cycle %zu, block %zu: %zu elements, expected %zu", cycle, block, list.count,
 	             count);
 	for (size_t i = 0; i < count; i++)
@@ -464,7 +453,7 @@ Test(conformance_dataset, DAT_031_orders_are_the_same_with_empty_inputs_and_in_p
 		for (size_t block = 1; block <= 3; block++) {
 			struct data_list list;
 
-			data_read(data_interleave(of_numbers(inputs, 7), repeated, NULL, cycle, block, 1, 0), NULL, &list);
+			data_read(data_interleave(data_of_numbers(inputs, 7), repeated, NULL, cycle, block, 1, 0), NULL, &list);
 			cr_expect_eq(list.count, 15);
 			expect_interleaved(inputs, 7, cycle, block, 3, pool, list.at, list.count);
 		}
@@ -491,13 +480,6 @@ Test(conformance_dataset, DAT_033_the_end_of_an_interleave_stays)
 	cr_expect_eq(list.count, 6);
 }
 
-static enum weir_status give_same(void *context, weir_tensor *const in[], weir_tensor *out[], weir_error *error)
-{
-	(void)context, (void)error;
-	out[0] = weir_tensor_retain(in[0]);
-	return WEIR_OK;
-}
-
 /* Two numbers: 10 n, 10 n + 1; through the map of the context. */
 static enum weir_status two_of(void *context, weir_tensor *const in[], weir_dataset **out, weir_error *error)
 {
@@ -506,7 +488,7 @@ static enum weir_status two_of(void *context, weir_tensor *const in[], weir_data
 
 	(void)error;
 	cr_assert_eq(weir_dataset_range(10 * number, 10 * number + 2, 1, NULL, &numbers, NULL), WEIR_OK);
-	*out = data_map(numbers, context != NULL ? hold_first : give_same, context, 1, 0);
+	*out = data_map(numbers, context != NULL ? hold_first : data_same, context, 1, 0);
 	return WEIR_OK;
 }
 
@@ -542,42 +524,11 @@ Test(conformance_dataset, DAT_035_a_late_input_is_overtaken_by_its_neighbour)
 
 /* -- map --------------------------------------------------------------------------------------- */
 
-struct taker {
-	weir_iterator *iterator;
-	pthread_t thread;
-	struct data_list list;
-};
-
-static void *take_all(void *context)
-{
-	struct taker *taker = context;
-
-	data_take_some(taker->iterator, DATA_MOST, &taker->list);
-	return NULL;
-}
-
-static void taken_by(size_t threads, size_t at_once, int64_t count)
+static void taken_by(size_t threads, size_t at_once, size_t count)
 {
 	weir_pool *pool = data_pool(2);
-	weir_dataset *dataset = data_map(data_range(0, count), give_same, NULL, at_once, 0);
-	weir_iterator *iterator = data_iterate(dataset, pool);
-	struct taker *takers = calloc(threads, sizeof(*takers));
-	struct data_list all = {.count = 0};
 
-	for (size_t i = 0; i < threads; i++) {
-		takers[i].iterator = iterator;
-		cr_assert_eq(pthread_create(&takers[i].thread, NULL, take_all, &takers[i]), 0);
-	}
-	for (size_t i = 0; i < threads; i++) {
-		(void)pthread_join(takers[i].thread, NULL);
-		memcpy(all.at + all.count, takers[i].list.at, takers[i].list.count * sizeof(all.at[0]));
-		all.count += takers[i].list.count;
-	}
-	data_sort(&all);
-	data_expect_range(&all, 0, count);
-	free(takers);
-	weir_dataset_release(dataset);
-	cr_assert_eq(weir_iterator_destroy(iterator, NULL), WEIR_OK);
+	data_each_once(threads, data_map(data_range(0, (int64_t)count), data_same, NULL, at_once, 0), count, pool);
 	cr_assert_eq(weir_pool_destroy(pool, NULL), WEIR_OK);
 }
 
@@ -594,7 +545,7 @@ Test(conformance_dataset, DAT_038_parallel_maps_with_a_prefetch_keep_the_order)
 		for (size_t ahead = 1; ahead <= 100; ahead *= 10) {
 			struct data_list list;
 
-			data_read(data_prefetch(data_map(data_range(0, 98), give_same, NULL, at_once, 0), ahead), pool, &list);
+			data_read(data_prefetch(data_map(data_range(0, 98), data_same, NULL, at_once, 0), ahead), pool, &list);
 			data_expect_range(&list, 0, 98);
 		}
 	}
@@ -611,7 +562,7 @@ Test(conformance_dataset, DAT_040_an_abandoned_parallel_map_shuts_down)
 	weir_pool *pool = data_pool(2);
 
 	for (size_t taken = 0; taken < 3; taken++) {
-		weir_dataset *dataset = data_prefetch(data_map(data_repeat(data_range(0, 9), -1), give_same, NULL, 8, 0), 100);
+		weir_dataset *dataset = data_prefetch(data_map(data_repeat(data_range(0, 9), -1), data_same, NULL, 8, 0), 100);
 		weir_iterator *iterator = data_iterate(dataset, pool);
 		struct data_list list;
 

@@ -714,18 +714,6 @@ static void interleave_by_hand(const int64_t inputs[], size_t count, size_t cycl
 	}
 }
 
-static weir_dataset *of_numbers(const int64_t numbers[], size_t count)
-{
-	weir_shape shape = {1, {(int64_t)count}};
-	weir_tensor *tensor = NULL;
-	weir_dataset *dataset = NULL;
-
-	cr_assert_eq(weir_tensor_copy_of(WEIR_I64, &shape, numbers, NULL, &tensor), WEIR_OK);
-	cr_assert_eq(weir_dataset_from_slices(&tensor, 1, NULL, &dataset, NULL), WEIR_OK);
-	weir_tensor_release(tensor);
-	return dataset;
-}
-
 Test(dataset, interleave_takes_turns_as_defined)
 {
 	static const int64_t inputs[] = {4, 5, 0, 6, 13, 4, 0, 0, 5, 6, 13};
@@ -735,7 +723,7 @@ Test(dataset, interleave_takes_turns_as_defined)
 			struct data_list expected, list;
 
 			interleave_by_hand(inputs, 11, cycle, block, &expected);
-			data_read(data_interleave(of_numbers(inputs, 11), repeated, NULL, cycle, block, 1, 0), NULL, &list);
+			data_read(data_interleave(data_of_numbers(inputs, 11), repeated, NULL, cycle, block, 1, 0), NULL, &list);
 			cr_expect(data_equal(&expected, &list), "cycle %zu, block %zu", cycle, block);
 		}
 	}

@@ -27,13 +27,6 @@ static void wait_until(bool (*holds)(void *context), void *context, const char *
 
 /* -- functions of pipelines -------------------------------------------------------------------- */
 
-static enum weir_status same(void *context, weir_tensor *const in[], weir_tensor *out[], weir_error *error)
-{
-	(void)context, (void)error;
-	out[0] = weir_tensor_retain(in[0]);
-	return WEIR_OK;
-}
-
 static enum weir_status fail_at_fives(void *context, weir_tensor *const in[], weir_tensor *out[], weir_error *error)
 {
 	int64_t number = data_number(in[0]);
@@ -105,7 +98,7 @@ Test(dataset_ahead, an_unordered_map_gives_each_element_once)
 	for (size_t at_once = 2; at_once <= 16; at_once *= 2) {
 		struct data_list list;
 
-		data_read(data_map(data_range(0, 500), same, NULL, at_once, WEIR_DATASET_UNORDERED), pool, &list);
+		data_read(data_map(data_range(0, 500), data_same, NULL, at_once, WEIR_DATASET_UNORDERED), pool, &list);
 		data_sort(&list);
 		data_expect_range(&list, 0, 500);
 	}
@@ -195,7 +188,7 @@ Test(dataset_ahead, a_parallel_interleave_has_the_order_of_a_sequential_one)
 			data_read(data_interleave(data_range(0, 15), repeated, NULL, cycle, block, 2, 0), pool, &list);
 			cr_expect(data_equal(&expected, &list), "cycle %zu, block %zu", cycle, block);
 			data_read(
-				data_interleave(data_map(data_range(0, 15), same, NULL, 4, 0), repeated, NULL, cycle, block, 2, 0),
+				data_interleave(data_map(data_range(0, 15), data_same, NULL, 4, 0), repeated, NULL, cycle, block, 2, 0),
 				pool, &list);
 			cr_expect(data_equal(&expected, &list), "cycle %zu, block %zu, mapped", cycle, block);
 			data_read(data_interleave(data_range(0, 15), repeated, NULL, cycle, block, 2, WEIR_DATASET_UNORDERED), pool,
@@ -272,64 +265,14 @@ Test(dataset_ahead, a_deadline_or_a_token_ends_a_wait_and_loses_nothing)
 	cr_assert_eq(weir_pool_destroy(pool, NULL), WEIR_OK);
 }
 
-struct taker {
-	weir_iterator *iterator;
-	pthread_t thread;
-	enum weir_status status;
-	_Atomic(int) inside;
-	struct data_list list;
-};
-
-static void *take_all(void *context)
-{
-	struct taker *taker = context;
-
-	/* [relaxed] a hint for the thread that destroys */
-	weiri_store_relaxed(&taker->inside, 1);
-	taker->list.count = 0;
-	for (;;) {
-		int64_t number = DATA_ERROR;
-
-		taker->status = data_next(taker->iterator, &number, NULL);
-		if (taker->status == WEIR_OUT_OF_RANGE || taker->status == WEIR_CANCELLED)
-			return NULL;
-		taker->list.at[taker->list.count++] = number;
-	}
-}
-
-static void each_element_once(size_t threads, weir_dataset *dataset, size_t count, weir_pool *pool)
-{
-	weir_iterator *iterator = data_iterate(dataset, pool);
-	struct taker *takers = calloc(threads, sizeof(*takers));
-	struct data_list all = {.count = 0};
-
-	weir_dataset_release(dataset);
-	for (size_t i = 0; i < threads; i++) {
-		takers[i].iterator = iterator;
-		cr_assert_eq(pthread_create(&takers[i].thread, NULL, take_all, &takers[i]), 0);
-	}
-	for (size_t i = 0; i < threads; i++) {
-		(void)pthread_join(takers[i].thread, NULL);
-		cr_expect_eq(takers[i].status, WEIR_OUT_OF_RANGE);
-		memcpy(all.at + all.count, takers[i].list.at, takers[i].list.count * sizeof(all.at[0]));
-		all.count += takers[i].list.count;
-		for (size_t k = 1; k < takers[i].list.count; k++)
-			cr_expect_gt(takers[i].list.at[k], takers[i].list.at[k - 1], "a thread's elements come in order");
-	}
-	data_sort(&all);
-	data_expect_range(&all, 0, (int64_t)count);
-	free(takers);
-	cr_assert_eq(weir_iterator_destroy(iterator, NULL), WEIR_OK);
-}
-
 Test(dataset_ahead, many_threads_on_one_iterator_take_each_element_once)
 {
 	weir_pool *pool = data_pool(2);
 
-	each_element_once(8, data_range(0, 3000), 3000, NULL);
-	each_element_once(8, data_map(data_range(0, 2000), same, NULL, 4, 0), 2000, pool);
-	each_element_once(32, data_prefetch(data_range(0, 2000), 8), 2000, pool);
-	each_element_once(3, data_repeat(data_map(data_range(0, 2000), same, NULL, 2, 0), 1), 2000, pool);
+	data_each_once(8, data_range(0, 3000), 3000, NULL);
+	data_each_once(8, data_map(data_range(0, 2000), data_same, NULL, 4, 0), 2000, pool);
+	data_each_once(32, data_prefetch(data_range(0, 2000), 8), 2000, pool);
+	data_each_once(3, data_repeat(data_map(data_range(0, 2000), data_same, NULL, 2, 0), 1), 2000, pool);
 	cr_assert_eq(weir_pool_destroy(pool, NULL), WEIR_OK);
 }
 
@@ -358,7 +301,7 @@ static bool is_done(void *context)
 Test(dataset_ahead, a_task_of_the_only_worker_may_take)
 {
 	weir_pool *pool = data_pool(1);
-	weir_dataset *dataset = data_prefetch(data_map(data_range(0, 200), same, NULL, 4, 0), 3);
+	weir_dataset *dataset = data_prefetch(data_map(data_range(0, 200), data_same, NULL, 4, 0), 3);
 	struct reading_task reading = {{.run = read_in_task}, data_iterate(dataset, pool), {.count = 0}, {0}};
 
 	weiri_latch_init(&reading.done);
@@ -375,11 +318,11 @@ Test(dataset_ahead, a_pool_without_workers_runs_in_the_takers)
 	weir_pool *pool = data_pool(0);
 	struct data_list list;
 
-	data_read(data_prefetch(data_map(data_range(0, 200), same, NULL, 4, 0), 3), pool, &list);
+	data_read(data_prefetch(data_map(data_range(0, 200), data_same, NULL, 4, 0), 3), pool, &list);
 	data_expect_range(&list, 0, 200);
-	each_element_once(4, data_map(data_range(0, 1000), same, NULL, 4, 0), 1000, pool);
+	data_each_once(4, data_map(data_range(0, 1000), data_same, NULL, 4, 0), 1000, pool);
 	/* A window that is closed with work under way. */
-	data_read(data_take(data_prefetch(data_map(data_range(0, 200), same, NULL, 4, 0), 9), 3), pool, &list);
+	data_read(data_take(data_prefetch(data_map(data_range(0, 200), data_same, NULL, 4, 0), 9), 3), pool, &list);
 	data_expect_range(&list, 0, 3);
 	cr_assert_eq(weir_pool_destroy(pool, NULL), WEIR_OK);
 }
@@ -419,7 +362,7 @@ Test(dataset_ahead, a_function_cannot_wait_for_its_own_iterator)
 
 static bool is_inside(void *context)
 {
-	return weiri_load_relaxed(&((struct taker *)context)->inside) != 0;
+	return weiri_load_relaxed(&((struct data_taker *)context)->inside) != 0;
 }
 
 static void *destroy(void *iterator)
@@ -434,13 +377,13 @@ Test(dataset_ahead, destroy_ends_the_takers_and_waits_for_functions_that_run)
 	weir_pool *pool = data_pool(2);
 	struct busy busy;
 	weir_dataset *dataset = data_map(data_range(0, 100), work, &busy, 4, 0);
-	struct taker taker = {.iterator = data_iterate(dataset, pool)};
+	struct data_taker taker = {.iterator = data_iterate(dataset, pool)};
 	pthread_t destroyer;
 	int begun;
 
 	busy_init(&busy, 0);
 	weir_dataset_release(dataset);
-	cr_assert_eq(pthread_create(&taker.thread, NULL, take_all, &taker), 0);
+	cr_assert_eq(pthread_create(&taker.thread, NULL, data_take_all, &taker), 0);
 	wait_until(is_inside, &taker, "the taker");
 	wait_until(has_begun, &busy, "the map to begin");
 	cr_assert_eq(pthread_create(&destroyer, NULL, destroy, taker.iterator), 0);
@@ -460,8 +403,8 @@ Test(dataset_ahead, an_abandoned_pipeline_shuts_down_cleanly)
 	weir_pool *pool = data_pool(2);
 
 	for (size_t taken = 0; taken < 40; taken++) {
-		weir_dataset *dataset = data_prefetch(data_repeat(data_map(data_prefetch(data_range(0, 10), 2), same, NULL, 3,
-		                                                           taken % 2 != 0 ? WEIR_DATASET_UNORDERED : 0),
+		weir_dataset *dataset = data_prefetch(data_repeat(data_map(data_prefetch(data_range(0, 10), 2), data_same, NULL,
+		                                                           3, taken % 2 != 0 ? WEIR_DATASET_UNORDERED : 0),
 		                                                  -1),
 		                                      taken % 7);
 		weir_iterator *iterator = data_iterate(dataset, pool);
@@ -488,10 +431,10 @@ Test(dataset_ahead, destroy_ends_a_filter_of_an_endless_input)
 	for (int with_pool = 0; with_pool < 2; with_pool++) {
 		weir_pool *pool = data_pool(1);
 		weir_dataset *none = data_filter(data_repeat(data_range(0, 3), -1), keep_few, NULL);
-		struct taker taker = {.iterator =
-		                          data_iterate(with_pool ? data_prefetch(none, 2) : none, with_pool ? pool : NULL)};
+		struct data_taker taker = {
+			.iterator = data_iterate(with_pool ? data_prefetch(none, 2) : none, with_pool ? pool : NULL)};
 
-		cr_assert_eq(pthread_create(&taker.thread, NULL, take_all, &taker), 0);
+		cr_assert_eq(pthread_create(&taker.thread, NULL, data_take_all, &taker), 0);
 		wait_until(is_inside, &taker, "the taker");
 		cr_assert_eq(weir_iterator_destroy(taker.iterator, NULL), WEIR_OK);
 		(void)pthread_join(taker.thread, NULL);
