@@ -95,24 +95,11 @@ static enum weir_status build_step(void *context, weir_graph *body, const struct
 	return status == WEIR_OK ? weir_op_add(body, "next", arguments[0].output, one, &results[0], error) : status;
 }
 
-static enum weir_status compare(void *context, const struct weir_kernel_call *call, weir_error *error)
-{
-	(void)context;
-	(void)error;
-	return weir_tensor_scalar_bool(kit_f32_at(call->inputs[0], 0) < kit_f32_at(call->inputs[1], 0), &call->outputs[0]);
-}
-
-static const struct weir_kernel compare_kernel = {WEIR_KERNEL_INIT, .name = "compare", .flags = WEIR_KERNEL_SHORT,
-                                                  .run = compare};
-
 static enum weir_status build_less(void *context, weir_graph *body, const struct weir_argument arguments[],
                                    weir_output results[], weir_error *error)
 {
-	weir_output inputs[] = {arguments[0].output, arguments[1].output};
-	struct weir_output_type type = {WEIR_BOOL, &scalar};
-
 	(void)context;
-	return weir_op_kernel(body, "less", &compare_kernel, NULL, inputs, 2, &type, 1, NULL, 0, &results[0], NULL, error);
+	return weir_op_less(body, "less", arguments[0].output, arguments[1].output, &results[0], error);
 }
 
 /* Adds *context to the variable that is the last parameter; result 0 is the new value. */
