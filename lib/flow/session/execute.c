@@ -96,7 +96,7 @@ static enum weir_status run_user(const struct weiri_frame *frame, const struct w
 }
 
 /* Looks at the clock and the tokens, if it is time to, before work of this weight. */
-static void spend(struct weiri_step *step, int32_t *credit, uint32_t weight)
+static WEIRI_ALWAYS_INLINE void spend(struct weiri_step *step, int32_t *credit, uint32_t weight)
 {
 	*credit -= (int32_t)weight;
 	if (WEIRI_UNLIKELY(*credit < 0)) {
@@ -117,7 +117,7 @@ bool weiri_site_must_stop(const struct weiri_site *site)
 }
 
 /* Returns true if the node must be skipped. */
-static bool must_skip(struct runner *r, const struct weiri_plan_node *p)
+static WEIRI_ALWAYS_INLINE bool must_skip(struct runner *r, const struct weiri_plan_node *p)
 {
 	struct weiri_step *step = r->frame->step;
 
@@ -129,7 +129,7 @@ static bool must_skip(struct runner *r, const struct weiri_plan_node *p)
 	return true;
 }
 
-static void find_inputs(struct runner *r, const struct weiri_plan_node *p)
+static WEIRI_ALWAYS_INLINE void find_inputs(struct runner *r, const struct weiri_plan_node *p)
 {
 	const struct weiri_use *uses = r->frame->plan->uses + p->inputs;
 	weir_tensor **inputs = r->frame->inputs + p->inputs;
@@ -147,7 +147,7 @@ static void find_inputs(struct runner *r, const struct weiri_plan_node *p)
 	r->call.taken = p->taken;
 }
 
-static void run_node(struct runner *r, const struct weiri_plan_node *p)
+static WEIRI_ALWAYS_INLINE void run_node(struct runner *r, const struct weiri_plan_node *p)
 {
 	struct weiri_frame *frame = r->frame;
 	enum weir_status status =
