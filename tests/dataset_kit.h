@@ -237,7 +237,6 @@ struct data_taker {
 	weir_iterator *iterator;
 	pthread_t thread;
 	enum weir_status status;
-	_Atomic(int) inside;
 	struct data_list list;
 };
 
@@ -245,8 +244,6 @@ static inline void *data_take_all(void *context)
 {
 	struct data_taker *taker = context;
 
-	/* [relaxed] a hint for the thread that destroys */
-	weiri_store_relaxed(&taker->inside, 1);
 	taker->list.count = 0;
 	for (;;) {
 		int64_t number = DATA_ERROR;

@@ -214,7 +214,8 @@ Test(reclaim, a_stopped_collector_keeps_little_from_the_others)
 	retire_things(100, LARGE, &freed);
 	cr_expect_eq(weiri_reclaim_admit(my_record(), weir_deadline_in(patience_ns)), WEIR_OK);
 	(void)weir_reclaim_flush(0);
-	cr_expect_geq(count_of(&freed), 100 + PILE - 2 * PILE / WEIRI_STACKS, "it had taken one stack; what survives collections lies on half of the stacks or more");
+	cr_expect_geq(count_of(&freed), 100 + PILE - 2 * PILE / WEIRI_STACKS,
+	              "it had taken one stack; what survives collections lies on half of the stacks or more");
 	latch_open(&go_on);
 	join(collector);
 	flush_all();
