@@ -12,7 +12,7 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "monitored/monitored.h"
-#include "session/node_runner.h"
+#include "session/runner.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /*
- * node_runner.c - weir_queue_runner_from_nodes: a queue runner whose steps run nodes.
+ * runner.c - weir_queue_runner_from_nodes: a queue runner whose steps run nodes.
  *
  * The runner owns one block: the steps, which are read when it is created, and their contexts.
  */
-#include "session/node_runner.h"
+#include "session/runner.h"
 
 #include <stddef.h>
 

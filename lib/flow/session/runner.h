@@ -1,8 +1,8 @@
 /*
- * node_runner.h - queue runners that run nodes of a graph.
+ * runner.h - queue runners that run nodes of a graph.
  */
-#ifndef WEIRI_NODE_RUNNER_H
-#define WEIRI_NODE_RUNNER_H
+#ifndef WEIRI_SESSION_RUNNER_H
+#define WEIRI_SESSION_RUNNER_H
 
 #include <stdbool.h>
 #include <weir/flow/session.h>
