@@ -33,6 +33,21 @@ static weir_tensor *noise(int64_t rows, int64_t columns, uint32_t seed)
 	return tensor;
 }
 
+/* A label for each unit: labels [n, 1] x ones [1, UNITS]. */
+static weir_output labels_of_units(weir_graph *graph, weir_output labels)
+{
+	weir_shape shape = {.rank = 2, .dims = {1, UNITS}};
+	weir_output wide;
+	float ones[UNITS];
+	weir_tensor *row;
+
+	for (int i = 0; i < UNITS; i++)
+		ones[i] = 1.0f;
+	must(weir_tensor_copy_of(WEIR_F32, &shape, ones, NULL, &row));
+	must(weir_op_matmul(graph, NULL, labels, constant(graph, row), 0, &wide, &listing_error));
+	return wide;
+}
+
 /* predictions = inputs x kernel + bias; loss = the mean of (predictions - labels)^2. */
 static weir_output loss_of(weir_graph *graph, weir_output inputs, weir_output labels, weir_output kernel,
                            weir_output bias)
@@ -41,7 +56,7 @@ static weir_output loss_of(weir_graph *graph, weir_output inputs, weir_output la
 
 	must(weir_op_matmul(graph, NULL, inputs, kernel, 0, &product, &listing_error));
 	must(weir_op_add(graph, NULL, product, bias, &predictions, &listing_error));
-	must(weir_op_sub(graph, NULL, predictions, labels, &difference, &listing_error));
+	must(weir_op_sub(graph, NULL, predictions, labels_of_units(graph, labels), &difference, &listing_error));
 	must(weir_op_square(graph, NULL, difference, &square, &listing_error));
 	must(weir_op_reduce_mean(graph, NULL, square, &loss, &listing_error));
 	return loss;
