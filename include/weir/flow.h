@@ -14,6 +14,7 @@
 #include <weir/flow/kernel.h>
 #include <weir/flow/map_staging.h>
 #include <weir/flow/op.h>
+#include <weir/flow/replicas.h>
 #include <weir/flow/session.h>
 #include <weir/flow/staging.h>
 #include <weir/flow/table.h>
