@@ -342,6 +342,54 @@ Test(ranks, channels_get_the_lowest_free_number)
 	end_group(ranks);
 }
 
+/* A completion that starts the next reduction, and tells that of the last. */
+struct chain {
+	weir_transport *at;
+	weir_transfer *first, *second;
+	int ends;
+	float sum;
+};
+
+static void start_next(void *context, enum weir_status status, const weir_error *error, weir_tensor *sum)
+{
+	struct chain *chain = context;
+	struct weir_reduction next = {.input = sum, .divisor = 1, .done = start_next, .context = chain};
+
+	if (status != WEIR_OK) {
+		cr_log_error("%s", error->message);
+		return;
+	}
+	chain->sum = *(const float *)weir_tensor_data(sum);
+	if (++chain->ends == 1)
+		cr_assert_eq(chain->at->start(chain->at, &next, &chain->second, NULL), WEIR_OK);
+	weir_tensor_release(sum);
+}
+
+Test(ranks, a_completion_starts_the_next)
+{
+	weir_ranks *ranks = a_group(2, 1);
+	struct chain chains[2];
+
+	for (size_t i = 0; i < 2; i++) {
+		chains[i] = (struct chain){.at = weir_ranks_transport(ranks, i)};
+		(void)open_f32(chains[i].at, "w");
+	}
+	for (size_t i = 0; i < 2; i++) {
+		struct weir_reduction r = {.input = f32(1), .divisor = 1, .done = start_next, .context = &chains[i]};
+
+		cr_assert_eq(chains[i].at->start(chains[i].at, &r, &chains[i].first, NULL), WEIR_OK);
+		weir_tensor_release(r.input);
+	}
+	for (size_t i = 0; i < 2; i++) {
+		cr_expect_eq(chains[i].ends, 2);
+		cr_expect_eq(chains[i].sum, 4.0f);
+		chains[i].at->release(chains[i].at, chains[i].first);
+		chains[i].at->release(chains[i].at, chains[i].second);
+		chains[i].at->close(chains[i].at, 0);
+	}
+	end_group(ranks);
+}
+
 Test(ranks, bad_input)
 {
 	struct weir_ranks_options many = {WEIR_RANKS_OPTIONS_INIT, .channels = WEIR_RANKS_MAX_CHANNELS + 1};

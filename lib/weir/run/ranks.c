@@ -34,6 +34,7 @@
 #include "base/options.h"
 #include "run/countdown.h"
 #include "run/meeting.h"
+#include "run/numbers.h"
 #include "tensor/pairs.h"
 
 _Static_assert((int)WEIR_RANKS_MAX <= (int)WEIRI_MEETING_PARTIES, "a bit for each rank");
@@ -62,7 +63,7 @@ struct channel {
 struct rank {
 	weir_transport transport; /* first: its address is that of the rank */
 	weir_ranks *ranks;
-	_Atomic(uint64_t) open; /* bit c: this rank has channel c open */
+	struct weiri_numbers open; /* the channels that this rank has open */
 };
 
 struct weir_ranks {
@@ -87,22 +88,6 @@ static struct place *place_of(const struct rank *rank, uint32_t channel)
 
 /* -- channels ---------------------------------------------------------------------------------- */
 
-static enum weir_status take_number(struct rank *rank, uint32_t *number, weir_error *error)
-{
-	const uint32_t count = rank->ranks->channel_count;
-	/* [relaxed] only the bits matter: what a channel is about is for this rank alone until it starts. */
-	uint64_t taken = weiri_load_relaxed(&rank->open);
-
-	do {
-		*number = taken == UINT64_MAX ? 64 : (uint32_t)__builtin_ctzll(~taken);
-		if (*number >= count)
-			return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "\"%s\": all %u channels are open", rank->ranks->name,
-			                  count);
-		/* [acquire] pairs with close_channel(): the place is free. */
-	} while (!weiri_cas_acquire(&rank->open, &taken, taken | UINT64_C(1) << *number));
-	return WEIR_OK;
-}
-
 static enum weir_status open_channel(weir_transport *transport, const struct weir_channel *what, uint32_t *number,
                                      weir_error *error)
 {
@@ -114,10 +99,11 @@ static enum weir_status open_channel(weir_transport *transport, const struct wei
 	if (what == NULL || number == NULL || what->name == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "\"%s\": NULL argument", rank->ranks->name);
 	status = weiri_pairs_check(what->dtype, false, error);
-	if (status == WEIR_OK)
-		status = take_number(rank, &taken, error);
 	if (status != WEIR_OK)
 		return status;
+	if (!weiri_number_take(&rank->open, rank->ranks->channel_count, &taken))
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "\"%s\": all %u channels are open", rank->ranks->name,
+		                  rank->ranks->channel_count);
 	weiri_countdown_join(&rank->ranks->users);
 	place = place_of(rank, taken);
 	place->dtype = what->dtype;
@@ -130,8 +116,7 @@ static void close_channel(weir_transport *transport, uint32_t number)
 {
 	struct rank *rank = rank_of(transport);
 
-	/* [release] pairs with take_number(). A fetch-and-and of seq_cst: there is no weaker one, and this is no hot path. */
-	(void)weiri_fetch_and_seq_cst(&rank->open, ~(UINT64_C(1) << number));
+	weiri_number_give(&rank->open, number);
 	(void)weiri_countdown_arrive(&rank->ranks->users);
 }
 
@@ -149,13 +134,18 @@ static void release_transfer(weir_transport *transport, weir_transfer *transfer)
 	(void)weiri_countdown_arrive(&rank_of(transport)->ranks->users);
 }
 
-/* Gives the end of a transfer to its rank, and the reference of the teller back. `sum` stays the caller's. */
+/*
+ * Gives the end of a transfer to its rank. The reference of the teller is given back before: once the
+ * rank knows, it may destroy the ranks. `sum` stays the caller's.
+ */
 static void tell(struct rank *rank, weir_transfer *transfer, enum weir_status status, const weir_error *error,
                  weir_tensor *sum)
 {
-	transfer->reduction.done(transfer->reduction.context, status, status != WEIR_OK ? error : NULL,
-	                         weir_tensor_retain(sum));
+	weir_reduced_fn *done = transfer->reduction.done;
+	void *context = transfer->reduction.context;
+
 	release_transfer(&rank->transport, transfer);
+	done(context, status, status != WEIR_OK ? error : NULL, weir_tensor_retain(sum));
 }
 
 /* -- adding up --------------------------------------------------------------------------------- */
@@ -237,8 +227,7 @@ static enum weir_status check_start(const struct rank *rank, const struct weir_r
 	if (r == NULL || r->input == NULL || r->done == NULL || r->divisor == 0)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "\"%s\": the reduction lacks an input, a divisor or `done`",
 		                  rank->ranks->name);
-	/* [relaxed] the caller opened the channel, or knows that it is open. */
-	if (r->channel >= rank->ranks->channel_count || (weiri_load_relaxed(&rank->open) >> r->channel & 1) == 0)
+	if (r->channel >= rank->ranks->channel_count || !weiri_number_is_taken(&rank->open, r->channel))
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "\"%s\": channel %u is not open", rank->ranks->name,
 		                  r->channel);
 	if (weir_tensor_dtype(r->input) != place_of(rank, r->channel)->dtype)
@@ -340,7 +329,7 @@ static void init_rank(weir_ranks *ranks, uint32_t number)
 	struct rank *rank = &ranks->ranks[number];
 
 	rank->ranks = ranks;
-	weiri_store_relaxed(&rank->open, 0); /* [relaxed] not shared yet. */
+	weiri_numbers_init(&rank->open);
 	rank->transport = (weir_transport){
 		WEIR_TRANSPORT_INIT, .name = ranks->name,  .size = ranks->size,
 		.rank = number,      .open = open_channel, .close = close_channel,

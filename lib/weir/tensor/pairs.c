@@ -51,7 +51,8 @@ static void divide_f64(double divisor, double *x, size_t n)
 		x[i] /= divisor;
 }
 
-void weiri_pairs_divide(enum weir_dtype dtype, uint64_t divisor, void *data, size_t n)
+/* A divisor of 1 changes nothing. */
+static void divide(enum weir_dtype dtype, uint64_t divisor, void *data, size_t n)
 {
 	if (divisor != 1 && dtype == WEIR_F32)
 		divide_f32((float)divisor, data, n);
@@ -119,7 +120,7 @@ static void sum_in_blocks(enum weir_dtype dtype, const void *const arrays[], siz
 		void *place = (char *)to + block.at;
 
 		(void)sum_block(&block, 0, count, place, &spare, 0);
-		weiri_pairs_divide(dtype, divisor, place, block.n);
+		divide(dtype, divisor, place, block.n);
 	}
 }
 
@@ -131,7 +132,7 @@ void weiri_pairs_sum(enum weir_dtype dtype, const void *const arrays[], size_t c
 	if (count == 1) {
 		if (to != arrays[0])
 			(void)memcpy(to, arrays[0], n * weir_dtype_size(dtype));
-		weiri_pairs_divide(dtype, divisor, to, n);
+		divide(dtype, divisor, to, n);
 	} else if (count == 2 && divisor == 1) {
 		add(dtype, arrays[0], arrays[1], to, n);
 	} else {

@@ -32,7 +32,4 @@ WEIRI_SHARED enum weir_status weiri_pairs_check(enum weir_dtype dtype, bool divi
 WEIRI_SHARED void weiri_pairs_sum(enum weir_dtype dtype, const void *const arrays[], size_t count, uint64_t divisor,
                                   void *to, size_t n);
 
-/* Divides n elements, f32 or f64, in place. A divisor of 1 changes nothing. */
-WEIRI_SHARED void weiri_pairs_divide(enum weir_dtype dtype, uint64_t divisor, void *data, size_t n);
-
 #endif
