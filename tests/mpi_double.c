@@ -18,8 +18,8 @@ struct comm {
 
 /* What a rank gave to a channel, and gets from it. */
 struct share {
+	_Alignas(8) char bytes[MOST_BYTES];
 	bool given, summed;
-	char bytes[MOST_BYTES];
 	void *to;
 	struct comm *comm; /* its address is the request */
 };
