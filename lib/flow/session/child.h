@@ -58,6 +58,9 @@ extern const struct weiri_inner weiri_call_inner;
 /* The results are what those of all bodies have in common. */
 weiri_call_specs_fn weiri_call_specs;
 
+/* The gradient rule of a call: call_gradient.c. */
+weiri_gradient_fn weiri_call_gradient;
+
 /* --- call_build.c --- */
 
 /* The touches and drop functions of an op that calls functions. */
