@@ -22,12 +22,11 @@ struct job {
 	weir_session *session; /* of the life, as make made it */
 	/* What make does. */
 	int made, unmade;
-	int fail_at[2];                  /* the numbers of the calls of make that fail, from 1 */
-	enum weir_status failure;        /* with this status */
-	bool resets;                     /* make gives `step` the value 0 */
-	const weir_allocator *allocator; /* of the sessions */
-	char folder[64], path[96];       /* of the checkpoint */
-	char thread_name[32];
+	int fail_at[2];            /* the numbers of the calls of make that fail, from 1 */
+	enum weir_status failure;  /* with this status */
+	bool resets;               /* make gives `step` the value 0 */
+	size_t threads;            /* of the sessions; 0: all runs in the caller */
+	char folder[64], path[96]; /* of the checkpoint */
 };
 
 static inline weir_error kit_error(enum weir_status code, const char *message)
@@ -47,8 +46,8 @@ static inline enum weir_status kit_fail(weir_error *error, enum weir_status code
 static inline enum weir_status job_make(void *context, weir_session **session, weir_error *error)
 {
 	struct job *job = context;
-	struct weir_session_options options = {WEIR_SESSION_OPTIONS_INIT, .flags = WEIR_SESSION_NO_THREADS,
-	                                       .allocator = job->allocator};
+	struct weir_session_options options = {WEIR_SESSION_OPTIONS_INIT, .threads = job->threads,
+	                                       .flags = job->threads == 0 ? WEIR_SESSION_NO_THREADS : 0};
 
 	job->made++;
 	for (int i = 0; i < 2; i++) {

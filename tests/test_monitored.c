@@ -625,6 +625,62 @@ Test(monitored, a_thread_of_the_life_reports_what_it_cannot_recover)
 	job_finish(&job);
 }
 
+/* A kernel that runs something of its monitored session: `nested` is what came of it. */
+struct nesting {
+	struct job *job;
+	enum weir_status nested, closed;
+};
+
+static enum weir_status run_inside(void *context, const struct weir_kernel_call *call, weir_error *error)
+{
+	struct nesting *nesting = context;
+	struct job *job = nesting->job;
+
+	nesting->closed = weir_monitored_close(job->monitored, WEIR_OK, NULL);
+	nesting->nested = weir_monitored_run(job->monitored, NULL, 0, NULL, 0, NULL, &job->count.node, 1, WEIR_NO_DEADLINE,
+	                                     NULL, NULL, error);
+	return nesting->nested == WEIR_OK ? weir_tensor_scalar_i64(7, &call->outputs[0]) : nesting->nested;
+}
+
+/* On a worker, and on the thread of the run. The session waits for its kernels, so none waits for the next session. */
+Test(monitored, a_kernel_runs_in_its_life_and_does_not_recover)
+{
+	for (size_t threads = 0; threads < 2; threads++) {
+		struct weir_output_type type = {WEIR_I64, &weir_shape_scalar};
+		const struct weir_monitored_hook *hooks[1];
+		struct weir_monitored_options options;
+		weir_error error = {WEIR_OK, ""};
+		struct counting counting;
+		struct nesting nesting;
+		weir_output seven;
+		struct job job;
+
+		counting_init(&counting, "fails", &job);
+		counting.fail_in = AT_BEFORE;
+		counting.fail_at = 2;
+		hooks[0] = &counting.hook;
+		job_begin(&job);
+		job.threads = threads;
+		nesting = (struct nesting){&job, WEIR_OK, WEIR_OK};
+		cr_assert_eq(weir_op_kernel(job.graph, "nests", KIT_KERNEL(run_inside), &nesting, NULL, 0, &type, 1, NULL, 0,
+		                            &seven, NULL, NULL),
+		             WEIR_OK);
+		options = job_options(&job);
+		options.hooks = hooks;
+		options.hook_count = 1;
+		job_create(&job, &options);
+		cr_expect_eq(weir_monitored_run(job.monitored, NULL, 0, NULL, 0, NULL, &seven.node, 1, WEIR_NO_DEADLINE, NULL,
+		                                NULL, &error),
+		             WEIR_OK, "%s", error.message);
+		cr_expect_eq(nesting.closed, WEIR_FAILED_PRECONDITION);
+		cr_expect_eq(nesting.nested, WEIR_OK);
+		cr_expect_eq(job.made, 2, "the nested run failed once, and the outer one recovered");
+		cr_expect_eq(job_step(&job), 1);
+		expect_calls(&counting, 1, 2, 4, 2, 0);
+		job_finish(&job);
+	}
+}
+
 /* -- memory ------------------------------------------------------------------------------------ */
 
 /* A hook that adds a feed and nine fetches, so that all arrays grow. */

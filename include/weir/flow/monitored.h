@@ -19,7 +19,7 @@
  * |-----------------------|-----------|------------------|-------------------|-----------|-------------|
  * | weir_monitored_create | any       | system           | make, hooks, files | yes      | no          |
  * | weir_monitored_run    | any       | lock-free + hooks (1) | its ops, hooks, files (2) | yes | no  |
- * | weir_monitored_step   | any       | lock-free + fn (1) | fn, files (2)   | no        | no          |
+ * | weir_monitored_step   | any       | lock-free + fn (1) | fn, files (2)   | to recover | no         |
  * | weir_monitored_should_stop | any  | lock-free        | nothing           | no        | no          |
  * | weir_monitored_request_stop | any | wait-free        | nothing           | no        | yes         |
  * | weir_monitored_close  | any       | blocking         | calls under way, hooks, threads, files | yes | no |
@@ -45,7 +45,8 @@
  * therefore run more than once for one call. If `make` fails with such a code, it is called again at
  * once, so it should wait itself. Any other failure of a life to begin is returned, and the next call
  * tries again. WEIR_ABORTED recovers only if the options say so: in Weir it means that another
- * commit was first.
+ * commit was first. Threads that the coordinator of the life has started, and kernels, end with the
+ * life: calls there do not recover, but return the status.
  *
  * Hooks run on the thread of the call, in the order of the options; several at once if several
  * threads run. A hook must not call weir_monitored_run(), _step(), _close() or _destroy(): these
@@ -152,7 +153,8 @@ struct weir_monitored_options {
  * variables or the reverse, save_every_* without a path, or recover_codes names WEIR_OK or
  * WEIR_OUT_OF_RANGE. Those of weir_checkpoint_restore() for a checkpoint that is damaged or of
  * another model, those of weir_queue_runner_from_nodes(), and the status of `make` or of a hook.
- * WEIR_RESOURCE_EXHAUSTED. What had begun has then ended, as after a loop that failed.
+ * WEIR_RESOURCE_EXHAUSTED. What had begun has then ended, except threads of a hook that outlast the grace
+ * time; the queues of the runners stay open.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_monitored_create(const struct weir_monitored_options *options,
@@ -215,10 +217,10 @@ WEIR_API enum weir_status weir_monitored_request_stop(weir_monitored *monitored)
  * - The error that a runner or a thread of the coordinator had reported.
  * - Otherwise `loop`, unless it is clean. *error is then not written, so that it still has the message
  *   of the call that failed.
- * - The status of an `end`, of the save, or of `unmake`; the first that fails.
- * - WEIR_DEADLINE_EXCEEDED if threads (*error names them) were still running after the grace time.
- *   The session has then not ended: close it again.
- * - WEIR_FAILED_PRECONDITION inside a hook or step function. WEIR_INVALID_ARGUMENT (NULL).
+ * - The status of an `end` or of the save, the first that fails.
+ * - WEIR_DEADLINE_EXCEEDED if threads (*error names them) were still running after the grace time, or
+ *   the status of `unmake`. The session has then not ended: close it again.
+ * - WEIR_FAILED_PRECONDITION inside a hook, a step function or a kernel. WEIR_INVALID_ARGUMENT (NULL).
  *
  * A later close returns the same.
  * @since 0.1

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "graph/op.h"
 
 /* -- creating ---------------------------------------------------------------------------------- */
 
@@ -281,10 +282,11 @@ static enum weir_status close(weir_monitored *monitored, enum weir_status loop, 
 
 static enum weir_status check_outside(const char *call, const weir_monitored *monitored, weir_error *error)
 {
-	if (weiri_monitored_inside(monitored) == WEIRI_OUTSIDE)
-		return WEIR_OK;
-	return weiri_fail(error, WEIR_FAILED_PRECONDITION, "%s: called inside a hook or step of \"%s\"", call,
-	                  monitored->settings.name);
+	if (weiri_monitored_inside(monitored) != WEIRI_OUTSIDE)
+		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "%s: called inside a hook or step of \"%s\"", call,
+		                  monitored->settings.name);
+	return !weiri_inside_kernel() ? WEIR_OK
+	                              : weiri_fail(error, WEIR_FAILED_PRECONDITION, "%s: called inside a kernel", call);
 }
 
 enum weir_status weir_monitored_close(weir_monitored *monitored, enum weir_status loop, weir_error *error)

@@ -12,6 +12,7 @@
 #include "base/assert.h"
 #include "base/compiler.h"
 #include "base/error.h"
+#include "graph/op.h"
 #include "monitored/monitored.h"
 
 /* -- what the thread is in --------------------------------------------------------------------- */
@@ -125,10 +126,13 @@ static bool is_lost(weir_monitored *monitored, weir_error *cause)
 	return true;
 }
 
-/* Threads of the life's coordinator end with the life, so they cannot replace it. */
+/*
+ * Threads of the life's coordinator, and kernels, end with the life, so they cannot replace it, nor
+ * wait for a thread that does. Inside the gate.
+ */
 static bool belongs_to_life(const weir_monitored *monitored)
 {
-	return weiri_mark_find(WEIRI_MARK_COORDINATOR, monitored->life.coordinator) != NULL;
+	return weiri_inside_kernel() || weiri_mark_find(WEIRI_MARK_COORDINATOR, monitored->life.coordinator) != NULL;
 }
 
 /* Returns true if a visit that failed is to be repeated in the next life. Inside the gate. */
@@ -160,6 +164,10 @@ static enum weir_status enter(struct visit *visit, weir_error *error)
 				return WEIR_OK;
 			number = monitored->life.number;
 			weiri_gate_leave(&monitored->life.gate);
+		} else if (weiri_inside_kernel()) {
+			return weiri_fail(error, WEIR_CANCELLED,
+			                  "monitored session \"%s\": a recovery is under way, and a kernel cannot wait for it",
+			                  monitored->settings.name);
 		}
 		status = recover(visit, number, error);
 	}
