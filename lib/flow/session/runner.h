@@ -13,7 +13,7 @@
  */
 enum weir_status weiri_node_runner_create(const char *call, weir_session *session, weir_node *const nodes[],
                                           size_t count, size_t threads, weir_tensor_queue *queue,
-                                          const struct weir_queue_runner_options *options, bool cancels,
+                                          const struct weir_queue_runner_options *given, bool cancels,
                                           weir_queue_runner **out, weir_error *error);
 
 #endif
