@@ -326,6 +326,10 @@ static enum weir_status run_apply(const struct weiri_call *call)
 	if (status != WEIR_OK || !allocate(&s))
 		return no_memory(&s);
 	status = make_step(&s);
+	for (size_t v = 0; status == WEIR_OK && v < s.apply->count; v++) {
+		if (weiri_call_wants(call, (uint32_t)(1 + v)))
+			call->outputs[1 + v] = weir_tensor_retain(s.parts[1 + v * s.arrays].value);
+	}
 	for (size_t k = 0; k < s.count; k++)
 		weir_tensor_release(s.parts[k].value);
 	weiri_release(call->allocator, s.block, s.bytes, WEIRI_LAYOUT_ALIGNMENT);
@@ -432,18 +436,21 @@ static enum weir_status find_slots(struct building *b)
 
 static enum weir_status build(struct building *b, size_t input_count, weir_output *step, weir_node **node)
 {
-	struct weiri_spec spec = weiri_spec_scalar(WEIR_I64);
+	struct weiri_spec specs[1 + WEIR_APPLY_MAX_VARIABLES];
 	struct weiri_node_request request = {.op = &apply_op,
 	                                     .name = b->name,
 	                                     .inputs = b->inputs,
 	                                     .input_count = input_count,
-	                                     .specs = &spec,
-	                                     .output_count = 1,
+	                                     .specs = specs,
+	                                     .output_count = 1 + b->count,
 	                                     .attribute = b->apply,
 	                                     .attribute_size = b->bytes};
 	enum weir_status status;
 	weir_node *built;
 
+	specs[0] = weiri_spec_scalar(WEIR_I64);
+	for (size_t i = 0; i < b->count; i++)
+		specs[1 + i] = weiri_spec_of(weir_var_dtype(b->vars[i]), weir_var_shape(b->vars[i]));
 	b->apply->optimizer = b->optimizer;
 	b->apply->has_rate = input_count > b->count;
 	b->apply->count = b->count;
