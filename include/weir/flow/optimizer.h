@@ -28,6 +28,9 @@
  * (2) The budget as weir_var_commit(). Steps of 256 KiB and more take turns, so that they do not
  *     compute in vain: a step waits for the one under way, for a bounded time, and then computes. So a
  *     stalled thread stops no other.
+ *
+ * Memory. A step has the next values of all variables and slots while it is under way. Of values of
+ * 256 KiB and more, up to two blocks for each variable and slot are kept for the next steps.
  */
 #ifndef WEIR_OPTIMIZER_H
 #define WEIR_OPTIMIZER_H

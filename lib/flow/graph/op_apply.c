@@ -26,6 +26,8 @@
  *       were computed from that snapshot alone
  *   A2  a commit publishes the number of steps of its snapshot plus one. So without other writes, step n
  *       is computed from the values that step n - 1 published
+ *   A3  no handle is held while a step waits, for the turn or in its commit for the budget: what the
+ *       steps under way hold could be all that the budget has
  * Linearization: the commit (var/commit.c). A step that fails has none, and has changed nothing.
  * Progress: lock-free after its allocations. A step begins again only if a commit found a moved variable,
  * or if the number of steps has moved: another write succeeded. A single step may starve beside writers
@@ -258,48 +260,48 @@ static bool take_turn(struct step *s)
 
 /* -- attempts ------------------------------------------------------------------------------------ */
 
-/* WEIR_ABORTED: another write was first. */
+/*
+ * WEIR_ABORTED: another write was first. The commit may wait for the budget of retired bytes, which the
+ * values of the snapshot count in once they are replaced. So no handle on them is held here.
+ */
 static enum weir_status try_commit(struct step *s)
 {
-	enum weir_status status;
+	enum weir_status status = weir_var_commit(s->parts, s->count, s->call->deadline_ns, NULL, s->call->error);
 
-	for (size_t k = 0; k < s->count; k++)
-		WEIR_ASSERT2(A1, s->parts[k].expected == s->reads[k].version);
-	WEIR_ASSERT2(A2, *(const int64_t *)s->parts[0].value->data ==
-	                     *(const int64_t *)weir_tensor_data(s->reads[0].tensor) + 1);
-	status = weir_var_commit(s->parts, s->count, s->call->deadline_ns, NULL, s->call->error);
 	for (size_t k = 0; status == WEIR_OK && k < s->count; k++)
 		weiri_call_tell(s->call, WEIRI_TRACE_PUBLISH, s->vars[k], s->parts[k].expected + 1);
 	return status;
 }
 
+/* Computes the next values from a snapshot, whose handles are released. */
 static enum weir_status compute_values(struct step *s)
 {
-	enum weir_status status = check_values(s);
+	enum weir_status status = weir_var_snapshot(s->vars, s->count, s->reads, s->call->error);
 
-	if (status == WEIR_OK)
-		status = make_values(s);
 	if (status != WEIR_OK)
 		return status;
-	return compute(s) ? WEIR_OK : WEIR_ABORTED;
+	status = check_values(s);
+	if (status == WEIR_OK)
+		status = make_values(s);
+	if (status == WEIR_OK && !compute(s))
+		status = WEIR_ABORTED;
+	for (size_t k = 0; status == WEIR_OK && k < s->count; k++)
+		WEIR_ASSERT2(A1, s->parts[k].expected == s->reads[k].version);
+	WEIR_ASSERT2(A2, status != WEIR_OK || *(const int64_t *)s->parts[0].value->data ==
+	                                          *(const int64_t *)weir_tensor_data(s->reads[0].tensor) + 1);
+	weir_read_release_many(s->reads, s->count);
+	return status;
 }
 
 static enum weir_status attempt(struct step *s)
 {
 	bool has_turn = take_turn(s);
-	enum weir_status status = weir_var_snapshot(s->vars, s->count, s->reads, s->call->error);
-	bool is_read = status == WEIR_OK;
+	enum weir_status status = compute_values(s);
 
-	if (is_read)
-		status = compute_values(s);
 	/* Before the commit, which wakes the threads that wait. */
 	if (has_turn)
 		weiri_try_token_give(&s->apply->optimizer->turn);
-	if (status == WEIR_OK)
-		status = try_commit(s);
-	if (is_read)
-		weir_read_release_many(s->reads, s->count);
-	return status;
+	return status == WEIR_OK ? try_commit(s) : status;
 }
 
 static enum weir_status make_step(struct step *s)

@@ -212,7 +212,7 @@ static enum weir_status fill_slots(struct weiri_slots *slots, weir_error *error)
 	enum weir_status status = make_zeros(optimizer, slots->var, &zeros, error);
 
 	for (size_t i = 0; status == WEIR_OK && i <= optimizer->slot_count; i++) {
-		slots->spares[i] = weiri_spares_create(&optimizer->allocator, WEIRI_LARGE_STEP);
+		slots->spares[i] = weiri_spares_create_own(&optimizer->allocator, WEIRI_LARGE_STEP, WEIRI_STEP_SPARES);
 		if (slots->spares[i] == NULL)
 			status = weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "no memory for slots");
 	}
