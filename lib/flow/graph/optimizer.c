@@ -208,7 +208,7 @@ static enum weir_status make_zeros(const weir_optimizer *optimizer, weir_var *va
 static enum weir_status fill_slots(struct weiri_slots *slots, weir_error *error)
 {
 	weir_optimizer *optimizer = slots->optimizer;
-	weir_tensor *zeros;
+	weir_tensor *zeros = NULL;
 	enum weir_status status = make_zeros(optimizer, slots->var, &zeros, error);
 
 	for (size_t i = 0; status == WEIR_OK && i <= optimizer->slot_count; i++) {
