@@ -115,7 +115,7 @@ enum weir_status weir_optimizer_create(const struct weir_optimizer_options *opti
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "weir_optimizer_create: no memory");
 	optimizer->allocator = allocator;
 	optimizer->bytes = bytes;
-	optimizer->name = strcpy((char *)(optimizer + 1), o.name);
+	optimizer->name = memcpy(optimizer + 1, o.name, strlen(o.name) + 1);
 	optimizer->options = o;
 	optimizer->options.name = optimizer->name;
 	optimizer->slot_count = slot_counts[o.kind];
