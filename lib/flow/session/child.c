@@ -58,6 +58,8 @@ void weiri_child_destroy(struct weiri_frame *child)
 		return;
 	plan = child->plan;
 	weiri_frame_clear(child);
+	if (WEIRI_UNLIKELY(child->trace != NULL))
+		weiri_trace_frame_free(child);
 	if (!weiri_spare_put(&plan->spare_child, child))
 		weiri_release(&plan->allocator, child, plan->child.size, WEIRI_LAYOUT_ALIGNMENT);
 }
@@ -68,7 +70,11 @@ bool weiri_child_take_results(struct weiri_frame *child, weir_tensor *results[])
 	 * A node that failed in this frame has marked the step before its unit ended. If another part of
 	 * the step failed, nobody needs the results.
 	 */
-	if (weiri_latch_is_set(&child->step->incomplete)) {
+	bool complete = !weiri_latch_is_set(&child->step->incomplete);
+
+	if (WEIRI_UNLIKELY(child->trace != NULL))
+		weiri_trace_child_ended(child, complete);
+	if (!complete) {
 		weiri_frame_clear(child);
 		return false;
 	}
