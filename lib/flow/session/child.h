@@ -15,6 +15,8 @@
 struct weiri_frame *weiri_child_create(const struct weiri_site *site, const struct weiri_body *body);
 /* Empties the frame, and gives its memory back. Accepts NULL. No thread runs nodes of it. */
 void weiri_child_destroy(struct weiri_frame *child);
+/* Gives back one use of the memory. The step has not been freed. */
+void weiri_child_leave(struct weiri_frame *child);
 /*
  * Moves the results of a child that has ended to results[], or leaves these as they are and returns
  * false: a node of the step has failed or was left out, maybe in this frame.
