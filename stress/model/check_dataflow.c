@@ -29,7 +29,7 @@ static struct scene {
 	weir_tensor_queue *queue;
 	weir_cancel *token;
 	weir_function *function;
-	weir_node *targets[1];
+	weir_node *targets[2];
 	weir_output feeds[2], fetches[1];
 	size_t target_count, feed_count, fetch_count;
 	weir_tensor *values[2];
@@ -293,20 +293,25 @@ static void setup_diamond_and_token(void *context)
 
 /* -- a dequeue that waits ---------------------------------------------------------------------- */
 
-static void setup_dequeue(void *context)
+static void make_queue(void)
 {
 	const struct weir_tensor_component component = {.dtype = WEIR_I32, .shape = &weir_shape_scalar};
 	const struct weir_tensor_queue_options options = {WEIR_TENSOR_QUEUE_OPTIONS_INIT, .capacity = 1,
 	                                                  .components = &component, .component_count = 1};
 
+	must(weir_tensor_queue_create(&options, &scene.queue, NULL));
+	scene.values[0] = number(13);
+}
+
+static void setup_dequeue(void *context)
+{
 	(void)context;
 	begin();
 	add_token();
-	must(weir_tensor_queue_create(&options, &scene.queue, NULL));
+	make_queue();
 	must(weir_op_dequeue(scene.graph, NULL, scene.queue, &scene.fetches[0], 1, NULL, NULL));
 	scene.fetch_count = 1;
 	compile(0);
-	scene.values[0] = number(13);
 }
 
 static void enqueue(void)
@@ -466,6 +471,36 @@ static void run_map(void)
 	for (int32_t i = 0; i < 2; i++)
 		weir_model_assert(((const int32_t *)weir_tensor_data(result))[i] == 2 * i);
 	weir_tensor_release(result);
+}
+
+/*
+ * Two waits in child frames, which may end while the token fires. Only one of the frames becomes the
+ * spare one; the other is freed. There is one item, so the token stops the run.
+ */
+static enum weir_status build_dequeue(void *context, weir_graph *body, const struct weir_argument arguments[],
+                                      weir_output results[], weir_error *error)
+{
+	(void)context;
+	return weir_op_dequeue(body, NULL, arguments[0].queue, &results[0], 1, NULL, error);
+}
+
+static void setup_2_calls_of_dequeue(void *context)
+{
+	const struct weir_parameter q = {"q", WEIR_PARAMETER_QUEUE, 0, NULL};
+	const struct weir_function_options options = {WEIR_FUNCTION_OPTIONS_INIT, .build = build_dequeue, .parameters = &q,
+	                                              .parameter_count = 1, .result_count = 1};
+	struct weir_argument argument = {0};
+
+	(void)context;
+	begin();
+	add_token();
+	make_queue();
+	must(weir_function_create(&options, &scene.function, NULL));
+	argument.queue = scene.queue;
+	for (size_t i = 0; i < 2; i++)
+		must(weir_op_call(scene.graph, NULL, scene.function, &argument, 1, &scene.fetches[0], &scene.targets[i], NULL));
+	scene.target_count = 2;
+	compile(0);
 }
 
 /* -- late feeds -------------------------------------------------------------------------------- */
@@ -657,6 +692,14 @@ static const struct scope scopes[] = {
      {run_for_13, help, fire},
      expect_ok_or_cancelled,
      4000,
+     1000000,
+     0,
+     0},
+	{"dataflow_2_calls_of_dequeue_beside_enqueue_and_token",
+     setup_2_calls_of_dequeue,
+     {dequeue, enqueue, fire},
+     expect_cancelled,
+     2000,
      1000000,
      0,
      0},
