@@ -32,10 +32,8 @@ static PyObject *flush(PyObject *module, PyObject *args, PyObject *keywords)
 	deadline_ns = deadline_of(timeout);
 	if (deadline_ns == 0)
 		return NULL;
-	Py_BEGIN_ALLOW_THREADS
-	status = weir_reclaim_flush(deadline_ns);
-	Py_END_ALLOW_THREADS
-	returned_empty(state->returned);
+	Py_BEGIN_ALLOW_THREADS status = weir_reclaim_flush(deadline_ns);
+	Py_END_ALLOW_THREADS returned_empty(state->returned);
 	return status == WEIR_OK ? Py_NewRef(Py_None) : raise_status(state, status, NULL);
 }
 
@@ -110,7 +108,8 @@ static int add_exceptions(PyObject *module, struct state *state)
 	state->full = PyObject_GetAttrString(queue, "Full");
 	Py_DECREF(queue);
 	if (state->empty == NULL || state->full == NULL ||
-	    add_exception(module, "weir.Error", "What a call of Weir could not do.", PyExc_RuntimeError, &state->error) != 0)
+	    add_exception(module, "weir.Error", "What a call of Weir could not do.", PyExc_RuntimeError, &state->error) !=
+	        0)
 		return -1;
 	if (add_exception(module, "weir.Closed", "The queue or ring is closed; the text is the cause.", state->error,
 	                  &state->closed) != 0)

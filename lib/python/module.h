@@ -20,7 +20,7 @@
 struct state {
 	PyTypeObject *view, *var, *watch, *queue, *ring;
 	PyObject *error, *closed, *aborted, *empty, *full;
-	PyObject *aiter;          /* weir._aio.Reader, set by the package */
+	PyObject *aiter;           /* weir._aio.Reader, set by the package */
 	struct returned *returned; /* lent.c */
 	unsigned long main_thread;
 };

@@ -8,8 +8,7 @@
 #include "module.h"
 
 struct queue {
-	PyObject_HEAD
-	weir_queue *queue;
+	PyObject_HEAD weir_queue *queue;
 	PyObject *waiters; /* a dict of the package: what waits in event loops */
 };
 
@@ -315,11 +314,10 @@ static PyObject *queue_close(PyObject *self, PyObject *args, PyObject *keywords)
 		return NULL;
 	if (text != NULL)
 		(void)PyOS_snprintf(cause.message, sizeof(cause.message), "%s", text);
-	Py_BEGIN_ALLOW_THREADS
-	status = weir_queue_close(queue_of(self), cancels ? WEIR_CLOSE_CANCEL : WEIR_CLOSE_DRAIN,
-	                          text != NULL ? &cause : NULL);
-	Py_END_ALLOW_THREADS
-	return status == WEIR_OK ? Py_NewRef(Py_None) : raise_status(state_of_type(Py_TYPE(self)), status, NULL);
+	Py_BEGIN_ALLOW_THREADS status =
+		weir_queue_close(queue_of(self), cancels ? WEIR_CLOSE_CANCEL : WEIR_CLOSE_DRAIN, text != NULL ? &cause : NULL);
+	Py_END_ALLOW_THREADS return status == WEIR_OK ? Py_NewRef(Py_None)
+												  : raise_status(state_of_type(Py_TYPE(self)), status, NULL);
 }
 
 /* -- iteration and event loops ------------------------------------------------------------------ */
@@ -417,12 +415,15 @@ static PyMethodDef methods[] = {
 	{"get", FAST(queue_get), "get(timeout=None, /): waits for an item; queue.Empty after the timeout."},
 	{"get_nowait", queue_get_nowait, METH_NOARGS, "get_nowait(): queue.Empty if there is none."},
 	{"put_many", WITH_KEYWORDS(queue_put_many), "put_many(items, timeout=None): how many of them went in, in order."},
-	{"get_many", WITH_KEYWORDS(queue_get_many), "get_many(most, timeout=None): waits for one item, and takes what else there is."},
-	{"close", WITH_KEYWORDS(queue_close), "close(cause=None, *, cancel=False): no item goes in any more; with cancel, "
-                                          "puts that wait end, too."},
+	{"get_many", WITH_KEYWORDS(queue_get_many),
+     "get_many(most, timeout=None): waits for one item, and takes what else there is."},
+	{"close", WITH_KEYWORDS(queue_close),
+     "close(cause=None, *, cancel=False): no item goes in any more; with cancel, "
+     "puts that wait end, too."},
 	{"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS, "For annotations: Queue[int]."},
 	{"fileno", queue_fileno, METH_NOARGS, "A descriptor that is readable while get() would not wait."},
-	{"writable_fileno", queue_writable_fileno, METH_NOARGS, "A descriptor that is readable while put() would not wait."},
+	{"writable_fileno", queue_writable_fileno, METH_NOARGS,
+     "A descriptor that is readable while put() would not wait."},
 	{NULL, NULL, 0, NULL},
 };
 

@@ -6,8 +6,7 @@
 #include <weir/shm_ring.h>
 
 struct ring {
-	PyObject_HEAD
-	weir_shm_ring *ring;
+	PyObject_HEAD weir_shm_ring *ring;
 };
 
 static weir_shm_ring *ring_of(PyObject *self)
@@ -198,8 +197,10 @@ static PyMethodDef methods[] = {
 	{"create", WITH_KEYWORDS(ring_create, METH_CLASS),
      "create(file, capacity, item_size, *, processes=0, frames_per_process=0): makes a ring in an empty memfd."},
 	{"attach", ring_attach, METH_O | METH_CLASS, "attach(file): the ring that another process has made there."},
-	{"put", WITH_KEYWORDS(ring_put, 0), "put(message, timeout=None): copies the bytes in; queue.Full after the timeout."},
-	{"get", WITH_KEYWORDS(ring_get, 0), "get(timeout=None): the oldest message as bytes; queue.Empty after the timeout."},
+	{"put", WITH_KEYWORDS(ring_put, 0),
+     "put(message, timeout=None): copies the bytes in; queue.Full after the timeout."},
+	{"get", WITH_KEYWORDS(ring_get, 0),
+     "get(timeout=None): the oldest message as bytes; queue.Empty after the timeout."},
 	{"close", ring_close, METH_NOARGS, "Closes the ring for all processes."},
 	{"recover", ring_recover, METH_NOARGS, "Gives back what processes that are gone had; returns how many there were."},
 	{NULL, NULL, 0, NULL},

@@ -7,14 +7,12 @@
 #include "module.h"
 
 struct var {
-	PyObject_HEAD
-	weir_var *var;
+	PyObject_HEAD weir_var *var;
 	struct state *state; /* reading looks it up no more */
 };
 
 struct watch {
-	PyObject_HEAD
-	weir_watch *watch;
+	PyObject_HEAD weir_watch *watch;
 	PyObject *var; /* the watch must not outlive it */
 };
 
@@ -74,10 +72,8 @@ static void var_dealloc(PyObject *self)
 {
 	weir_var *var = var_of(self);
 
-	Py_BEGIN_ALLOW_THREADS
-	(void)weir_var_destroy(var, NULL);
-	Py_END_ALLOW_THREADS
-	free_object(self);
+	Py_BEGIN_ALLOW_THREADS(void) weir_var_destroy(var, NULL);
+	Py_END_ALLOW_THREADS free_object(self);
 }
 
 /* -- reading ------------------------------------------------------------------------------------ */
@@ -393,7 +389,8 @@ static bool part_of(struct state *state, PyObject *item, Py_ssize_t i, struct we
 	unsigned long long expected;
 	PyObject *var, *value;
 
-	if (!PyTuple_Check(item) || !PyArg_ParseTuple(item, "OKO;a part is (var, expected version, value)", &var, &expected, &value)) {
+	if (!PyTuple_Check(item) ||
+	    !PyArg_ParseTuple(item, "OKO;a part is (var, expected version, value)", &var, &expected, &value)) {
 		if (PyErr_Occurred() == NULL)
 			(void)PyErr_Format(PyExc_TypeError, "part %zd is no tuple (var, expected version, value)", i);
 		return false;
@@ -571,14 +568,19 @@ static PyMethodDef var_methods[] = {
 	{"read_version", var_read_version, METH_O, "A View of that version, if it is the newest or in the history."},
 	{"try_read_newer", var_try_read_newer, METH_O, "A View of the newest version if its number is greater, or None."},
 	{"wait", WITH_KEYWORDS(var_wait), "wait(newer_than, timeout=None): a View, as soon as there is a newer version."},
-	{"assign", WITH_KEYWORDS(var_assign), "assign(value, timeout=None, *, copy=False): publishes; returns the version."},
+	{"assign", WITH_KEYWORDS(var_assign),
+     "assign(value, timeout=None, *, copy=False): publishes; returns the version."},
 	{"compare_assign", WITH_KEYWORDS(var_compare_assign),
-     "compare_assign(expected, value, timeout=None, *, copy=False): publishes if the newest version is `expected`, else "
+     "compare_assign(expected, value, timeout=None, *, copy=False): publishes if the newest version is `expected`, "
+     "else "
      "raises Aborted."},
-	{"exchange", WITH_KEYWORDS(var_exchange), "exchange(value, timeout=None, *, copy=False): a View of what was replaced."},
-	{"assign_add", WITH_KEYWORDS(var_assign_add), "assign_add(value, timeout=None, *, copy=False): adds element by element."},
+	{"exchange", WITH_KEYWORDS(var_exchange),
+     "exchange(value, timeout=None, *, copy=False): a View of what was replaced."},
+	{"assign_add", WITH_KEYWORDS(var_assign_add),
+     "assign_add(value, timeout=None, *, copy=False): adds element by element."},
 	{"assign_sub", WITH_KEYWORDS(var_assign_sub), "assign_sub(value, timeout=None, *, copy=False): subtracts."},
-	{"update", WITH_KEYWORDS(var_update), "update(fn, timeout=None): publishes fn(view), computed again if another write came between."},
+	{"update", WITH_KEYWORDS(var_update),
+     "update(fn, timeout=None): publishes fn(view), computed again if another write came between."},
 	{"watch", WITH_KEYWORDS(var_watch), "watch(newer_than=0): a Watch, for event loops."},
 	{NULL, NULL, 0, NULL},
 };
@@ -591,7 +593,8 @@ static PyGetSetDef var_properties[] = {
 };
 
 static PyType_Slot var_slots[] = {
-	{Py_tp_doc, "Var(initial, *, name=None, history=0, copy=False)\n\nA value that is read without waiting, and replaced as a whole."},
+	{Py_tp_doc, "Var(initial, *, name=None, history=0, copy=False)\n\nA value that is read without waiting, and "
+                "replaced as a whole."},
 	{Py_tp_new, var_new},
 	{Py_tp_dealloc, var_dealloc},
 	{Py_tp_methods, var_methods},

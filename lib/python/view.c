@@ -11,9 +11,8 @@
 #include "base/atomic.h"
 
 struct view {
-	PyObject_HEAD
-	weir_read read;          /* cleared by release() */
-	_Atomic(size_t) exports; /* buffers that show it */
+	PyObject_HEAD weir_read read; /* cleared by release() */
+	_Atomic(size_t) exports;      /* buffers that show it */
 };
 
 _Static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "dims are shown as they are");

@@ -20,12 +20,12 @@ static const struct {
 	enum weir_dtype dtype;
 	struct weir_dlpack_type type;
 } types[] = {
-	{WEIR_BOOL, {WEIR_DLPACK_BOOL, 8, 1}},  {WEIR_U8, {WEIR_DLPACK_UINT, 8, 1}},
-	{WEIR_I8, {WEIR_DLPACK_INT, 8, 1}},     {WEIR_I16, {WEIR_DLPACK_INT, 16, 1}},
-	{WEIR_I32, {WEIR_DLPACK_INT, 32, 1}},   {WEIR_I64, {WEIR_DLPACK_INT, 64, 1}},
-	{WEIR_U16, {WEIR_DLPACK_UINT, 16, 1}},  {WEIR_U32, {WEIR_DLPACK_UINT, 32, 1}},
-	{WEIR_U64, {WEIR_DLPACK_UINT, 64, 1}},  {WEIR_F16, {WEIR_DLPACK_FLOAT, 16, 1}},
-	{WEIR_F32, {WEIR_DLPACK_FLOAT, 32, 1}}, {WEIR_F64, {WEIR_DLPACK_FLOAT, 64, 1}},
+	{WEIR_BOOL, {WEIR_DLPACK_BOOL, 8, 1}},    {WEIR_U8, {WEIR_DLPACK_UINT, 8, 1}},
+	{WEIR_I8, {WEIR_DLPACK_INT, 8, 1}},       {WEIR_I16, {WEIR_DLPACK_INT, 16, 1}},
+	{WEIR_I32, {WEIR_DLPACK_INT, 32, 1}},     {WEIR_I64, {WEIR_DLPACK_INT, 64, 1}},
+	{WEIR_U16, {WEIR_DLPACK_UINT, 16, 1}},    {WEIR_U32, {WEIR_DLPACK_UINT, 32, 1}},
+	{WEIR_U64, {WEIR_DLPACK_UINT, 64, 1}},    {WEIR_F16, {WEIR_DLPACK_FLOAT, 16, 1}},
+	{WEIR_F32, {WEIR_DLPACK_FLOAT, 32, 1}},   {WEIR_F64, {WEIR_DLPACK_FLOAT, 64, 1}},
 	{WEIR_BF16, {WEIR_DLPACK_BFLOAT, 16, 1}},
 };
 
@@ -57,7 +57,8 @@ static bool dtype_of(struct weir_dlpack_type type, enum weir_dtype *dtype)
 
 /* -- export ------------------------------------------------------------------------------------ */
 
-struct export {
+struct export
+{
 	union {
 		struct weir_dlpack_managed managed;
 		struct weir_dlpack_versioned versioned;
