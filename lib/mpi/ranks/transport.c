@@ -31,7 +31,7 @@
  * Progress: start and cancel are lock-free and wait-free; the driver never blocks. A driver that is
  *   stopped stops the reductions of this rank, and so the job: whoever waits for other ranks waits
  *   for each of them.
- * Checked: tests/test_mpi.c with 1 process, tests/mpi_ranks with 4.
+ * Checked: tests/test_mpi_double.c, also under the sanitizers; examples/train_digits/check_mpi.
  */
 #include <weir/mpi.h>
 
