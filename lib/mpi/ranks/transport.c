@@ -37,7 +37,6 @@
 
 #include <limits.h>
 #include <mpi.h>
-#include <sched.h>
 #include <stdalign.h>
 #include <string.h>
 
@@ -348,8 +347,7 @@ static void drive(weir_task *task)
 	begin_all(mpi, &ended);
 	drop_cancelled(mpi, &ended);
 	test_all(mpi, &ended);
-	if (ended.count == 0)
-		(void)sched_yield();
+	/* Whether a test that found nothing gives the processor away is MPI's decision (mpi_yield_when_idle). */
 	/* [P2 acq_rel] D3 */
 	if (weiri_fetch_sub_acq_rel(&mpi->pending, ended.count) != ended.count)
 		(void)weir_pool_submit(mpi->pool, &mpi->driver);
