@@ -92,6 +92,11 @@ typedef enum weir_status weiri_run_fn(const struct weiri_call *call);
  */
 typedef enum weir_status weiri_start_fn(const struct weiri_call *call, weir_tensor_queue_done_fn *done, void *context,
                                         weir_pending **operation);
+/*
+ * Does what start() would, at once. Returns false if it has done nothing, because it would have to wait
+ * or would fail: start() then says which.
+ */
+typedef bool weiri_attempt_fn(const struct weiri_call *call);
 /* Releases the references that the attribute holds. */
 typedef void weiri_drop_fn(void *attribute);
 /*
@@ -117,6 +122,7 @@ struct weiri_op {
 	weiri_compute_fn *compute;
 	weiri_run_fn *run;
 	weiri_start_fn *start;
+	weiri_attempt_fn *attempt;       /* with start; may be NULL */
 	weiri_drop_fn *drop;             /* may be NULL */
 	weiri_resource_fn *resource;     /* with start */
 	const char *resource_kind;       /* NULL: a queue */

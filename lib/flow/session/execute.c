@@ -78,7 +78,7 @@ static void end_and_tell(struct weiri_step *step)
 
 /*
  * Runs user code, which may be in a critical section. The mark keeps that code from entering the
- * section again.
+ * section again. Code that may take long is to hear of a stop.
  */
 static enum weir_status run_user(const struct weiri_frame *frame, const struct weiri_plan_node *p,
                                  const struct weiri_call *call)
@@ -87,6 +87,8 @@ static enum weir_status run_user(const struct weiri_frame *frame, const struct w
 	struct weiri_inside inside;
 	enum weir_status status;
 
+	if ((p->flags & WEIRI_OP_SHORT) == 0)
+		weiri_step_connect(frame->step);
 	if (within == NULL)
 		return p->run(call);
 	weiri_inside_begin(&inside, within);
@@ -234,6 +236,7 @@ static void submit_unit(struct weiri_frame *frame, uint32_t unit, uint32_t at)
 {
 	struct weiri_frame_unit *state = &frame->units[unit];
 
+	weiri_step_connect(frame->step);
 	state->task.run = run_task;
 	state->frame = frame;
 	state->at = at;
