@@ -104,6 +104,10 @@ static enum weir_status check_signature(const struct weiri_compiler *c)
 	const struct weiri_signature *s = c->signature;
 	enum weir_status status = WEIR_OK;
 
+	if (c->graph->function == NULL && weiri_published_first(&c->graph->nodes) == NULL)
+		return weiri_fail(c->error, WEIR_FAILED_PRECONDITION, "the graph is empty");
+	if ((c->flags & WEIRI_PLAN_LATE) != 0 && s->fetch_count == 0 && s->target_count == 0)
+		return weiri_fail(c->error, WEIR_INVALID_ARGUMENT, "there are late feeds, and neither fetches nor targets");
 	for (size_t i = 0; status == WEIR_OK && i < s->fetch_count; i++)
 		status = weiri_output_check(c->graph, s->fetches[i], "a fetch", c->error);
 	for (size_t i = 0; status == WEIR_OK && i < s->target_count; i++) {
@@ -249,6 +253,7 @@ static void lay_out(const struct weiri_plan *plan, size_t head, struct weiri_ste
 	out->counts = weiri_layout_add(&layout, plan->count_count, sizeof(struct weiri_countdown));
 	out->given = weiri_layout_add(&layout, plan->late ? plan->feed_count : 0, sizeof(struct weiri_latch));
 	out->told = weiri_layout_add(&layout, plan->late ? plan->node_count : 0, sizeof(struct weiri_latch));
+	out->taken = weiri_layout_add(&layout, plan->late ? plan->fetch_count : 0, sizeof(struct weiri_latch));
 	out->units = weiri_layout_add(&layout, plan->unit_count, sizeof(struct weiri_frame_unit));
 	out->waits = weiri_layout_add(&layout, plan->wait_count, sizeof(struct weiri_wait));
 	out->states = weiri_layout_add(&layout, plan->state_bytes, 1);
