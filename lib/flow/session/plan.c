@@ -353,6 +353,20 @@ static size_t bytes_of(const struct weiri_spec *spec)
 	return bytes;
 }
 
+/* Returns true if a run of an op that passes over its inputs may be worth a hand-over. */
+static bool may_be_large(const weir_node *node)
+{
+	const size_t large = (size_t)WEIRI_WORTH_A_WORKER_NS * WEIRI_BYTES_PER_NS;
+	size_t sum = 0;
+
+	for (uint32_t i = 0; node->op->compute != NULL && sum < large && i < node->input_count; i++) {
+		size_t bytes = bytes_of(weiri_output_spec(node->inputs[i]));
+
+		sum = bytes < large ? sum + bytes : large;
+	}
+	return sum >= large;
+}
+
 /*
  * An op that computes on small tensors takes some ten nanoseconds, as one that computes nothing.
  * User code and large tensors may take any time.
@@ -397,6 +411,17 @@ static void fill_slots(struct weiri_plan *plan, bool owns_feeds)
 	}
 }
 
+/* Traits that follow from the node, and not from its op alone: whether it may go to another thread. */
+static uint32_t traits_found(const weir_node *node)
+{
+	const struct weiri_calls *calls = (node->op->traits & WEIRI_OP_CALLS) != 0 ? weiri_calls_of(node) : NULL;
+	uint32_t found = may_be_large(node) ? WEIRI_OP_HEAVY : 0;
+
+	for (uint32_t i = 0; calls != NULL && i < calls->body_count; i++)
+		found |= calls->bodies[i]->function->own_worker ? WEIRI_OP_APART : 0u;
+	return found;
+}
+
 static void fill_nodes(struct weiri_compiler *c)
 {
 	struct weiri_plan *plan = c->plan;
@@ -408,7 +433,7 @@ static void fill_nodes(struct weiri_compiler *c)
 
 		p->node = node;
 		p->run = node->op->run;
-		p->flags = node->op->traits;
+		p->flags = node->op->traits | traits_found(node);
 		p->weight = weight_of(node);
 		p->input_count = node->input_count;
 		p->inputs = plan->use_count;
