@@ -329,6 +329,14 @@ const struct dataflow_contender *const bench_dataflows[] = {
 	&gomp_adds_contender,
 	&gomp_buffers_contender,
 #endif
+#ifdef WEIR_BENCH_STARPU
+	&starpu_chain_contender,
+	&starpu_wide_contender,
+	&starpu_one_contender,
+	&starpu_kernel_contender,
+	&starpu_adds_contender,
+	&starpu_buffers_contender,
+#endif
 	NULL,
 };
 
@@ -369,6 +377,9 @@ const char *const bench_absent[] = {
 #endif
 #ifndef WEIR_BENCH_SHARED_PTR
 	"std::atomic<std::shared_ptr> (a C++20 library)",
+#endif
+#ifndef WEIR_BENCH_STARPU
+	"StarPU (libstarpu-dev)",
 #endif
 #ifndef WEIR_BENCH_TBB
 	"TBB (libtbb-dev)",
