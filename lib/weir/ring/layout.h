@@ -108,14 +108,18 @@ size_t weiri_ltq16_slots_size(size_t capacity);
 size_t weiri_ltq64_slots_size(size_t capacity);
 void weiri_ltq64_init(weir_ring *ring, void *memory);
 /* The same for slots, cells and arenas. */
+#if defined(WEIRI_UNDER_MODEL) /* so that few threads borrow all */
+enum { WEIRI_RING_ARENAS = 2 };
+#else
 enum { WEIRI_RING_ARENAS = 8 };
+#endif
 size_t weiri_span16_slots_size(size_t capacity);
 void weiri_span16_init(weir_ring *ring, void *memory);
 /* algorithm_invariants.c: for assertions. */
-enum { WEIRI_RING_SPARES = 64 }; /* of LTQ64 */
+enum { WEIRI_RING_SPARES = 64 };                     /* of LTQ64 */
 void weiri_ring_assert_whole(const weir_ring *ring); /* all formats; no thread uses the ring */
 void weiri_ring_assert_laps(const weir_ring *ring);  /* LTQ */
-bool weiri_ring_is_sealed(const weir_ring *ring); /* true: a slot is TOMB */
+bool weiri_ring_is_sealed(const weir_ring *ring);    /* true: a slot is TOMB */
 void weiri_ring_assert_unchanged(const weir_ring *ring, size_t index, uint64_t state);
 void weiri_ring_assert_at_head(const weir_ring *ring);
 void weiri_ring_assert_own_cell(const weir_ring *ring, uint64_t cell); /* LTQ64: no slot names it */

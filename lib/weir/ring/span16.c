@@ -2,9 +2,9 @@
  * span16.c - the span ring: a ring in which a batch is published as one.
  *
  * Algorithm. Items are numbered by tickets, as in LTQ (algorithm.h), but a slot describes a *span*:
- * the tickets first .. first + length - 1, which one enqueue published together. The span of ticket
- * t stands in slot t mod N, where N is the least power of two that is not below the capacity. The
- * next span begins at t + length; the slots in between are not touched in this lap. A slot is
+ * the tickets first .. first + length - 1, which one enqueue published together. A span that begins
+ * at ticket t stands in slot t mod N. The next one begins at t + length; the slots in between are
+ * not touched in this lap. A slot is
  *
  *   state     {TOMB, lap of the first ticket, length}
  *   payload   the value itself (length 1), or the place of the values among the cells
@@ -19,6 +19,11 @@
  * one CAS. If the CAS fails, another dequeue has moved the head, and the copies are thrown away.
  * Consumers do not write to slots.
  *
+ * How many slots. The last ticket for which there is room is head + offset + capacity - 1, where
+ * `head` is the ticket of the head's span. The slot of that span must not be filled again while a
+ * part of it is inside. So N is the least power of two that is not below capacity + longest - 1,
+ * where longest = min(capacity, LONGEST) is the greatest length.
+ *
  * Why a second ring, beside LTQ. In LTQ a dequeue frees its slot by a CAS, so a batch costs a CAS
  * for each value. Here the only proof that a ticket was dequeued is the head, a word that all
  * consumers write and that a producer must read whenever its `limit` (below) is used up. While a
@@ -29,7 +34,7 @@
  * neither the slots nor the head would say alone what is gone.
  *
  * Who writes a cell, and who may still read it. There are ARENAS arenas of capacity + 2 * longest
- * cells, where longest = min(capacity, LONGEST). A thread borrows an arena by exchanging its `next`
+ * cells. A thread borrows an arena by exchanging its `next`
  * for NO_CELL, writes a span behind the last one (or from cell 0, if it does not fit before the
  * end), publishes it, and gives the arena back with the new `next`. Nobody frees cells: an arena is
  * so long that what is written over is gone. When the arena's last span was published, its enqueue
@@ -56,7 +61,8 @@
  *   N3  the head only grows, and is never beyond the tail
  *   N4  tail - head <= capacity
  *   N5  tail_hint is the end of a span (or the first ticket), and limit <= head + capacity
- *   N6  a cell is written only while its arena is borrowed, and only if no span from the head on
+ *   N6  if the head has an offset, its slot holds the span that it is in
+ *   N7  a cell is written only while its arena is borrowed, and only if no span from the head on
  *       names it
  * Pairs
  *   P1  publish (enqueue) -> look (dequeue): the values, the cells, and what they point to
@@ -310,7 +316,7 @@ static void write_cells(weir_ring *ring, uint64_t place, const uint64_t values[]
 	_Atomic(uint64_t) *cells = ring->cells + place;
 
 	WEIR_ASSERT_INSTANT(weiri_span16_assert_unused(ring, place, length));
-	/* [relaxed] N6; publish() makes them visible. Slow dequeues throw away what they read here. */
+	/* [relaxed] N7; publish() makes them visible. Slow dequeues throw away what they read here. */
 	for (uint64_t i = 0; i < length; i++)
 		weiri_store_relaxed(&cells[i], values[i]);
 }
@@ -526,14 +532,13 @@ static WEIRI_NOINLINE enum weir_status dequeue_one(weir_ring *ring, uint64_t *va
 
 enum weir_status weiri_span16_dequeue(weir_ring *ring, uint64_t *value)
 {
-	return WEIRI_LIKELY(dequeue_at_head(ring, NULL, value)) ? WEIR_OK
-	                                                         : dequeue_one(ring, value, WEIRI_RING_SEAL, NULL);
+	return WEIRI_LIKELY(dequeue_at_head(ring, NULL, value)) ? WEIR_OK : dequeue_one(ring, value, WEIRI_RING_SEAL, NULL);
 }
 
 enum weir_status weiri_span16_dequeue_behind(weir_ring *ring, uint64_t *value, weiri_ring_before *before)
 {
 	return WEIRI_LIKELY(dequeue_at_head(ring, before, value)) ? WEIR_OK
-	                                                           : dequeue_one(ring, value, WEIRI_RING_LEAVE, before);
+	                                                          : dequeue_one(ring, value, WEIRI_RING_LEAVE, before);
 }
 
 /* -- answers ----------------------------------------------------------------------------------- */
@@ -585,24 +590,30 @@ const struct weiri_ring_ops weiri_span16_ops = {enqueue, dequeue, counts, has_va
 
 /* -- memory ------------------------------------------------------------------------------------ */
 
-static size_t arena_size(size_t capacity)
+static size_t longest(size_t capacity)
 {
-	return capacity + 2 * (capacity < LONGEST ? capacity : (size_t)LONGEST);
+	return capacity < LONGEST ? capacity : (size_t)LONGEST;
 }
 
-static size_t slot_count(size_t capacity)
+static size_t arena_size(size_t capacity)
 {
-	size_t slots = 1;
+	return capacity + 2 * longest(capacity);
+}
 
-	while (slots < capacity)
-		slots *= 2;
-	return slots;
+/* Returns the shift of the number of slots. */
+static unsigned slots_shift(size_t capacity)
+{
+	unsigned shift = 0;
+
+	while ((size_t)1 << shift < capacity + longest(capacity) - 1)
+		shift++;
+	return shift;
 }
 
 size_t weiri_span16_slots_size(size_t capacity)
 {
 	return ARENAS * (sizeof(struct arena) + arena_size(capacity) * sizeof(uint64_t)) +
-	       slot_count(capacity) * sizeof(struct span_slot);
+	       (sizeof(struct span_slot) << slots_shift(capacity));
 }
 
 void weiri_span16_init(weir_ring *ring, void *memory)
@@ -610,9 +621,11 @@ void weiri_span16_init(weir_ring *ring, void *memory)
 	struct arena *arenas = memory; /* `next` is 0 in each */
 	struct span_slot *slots = (struct span_slot *)(void *)(arenas + ARENAS);
 
+	ring->shape.shift = slots_shift(ring->capacity);
+	ring->shape.mask = ((size_t)1 << ring->shape.shift) - 1;
 	ring->spares = arenas;
 	ring->slots = slots;
-	ring->cells = (_Atomic(uint64_t) *)(void *)(slots + slot_count(ring->capacity));
+	ring->cells = (_Atomic(uint64_t) *)(void *)(slots + ring->shape.mask + 1);
 	ring->arena_size = arena_size(ring->capacity);
 	/* [relaxed] not published yet. */
 	weiri_store_relaxed(&ring->tail_hint, first_ticket(ring));

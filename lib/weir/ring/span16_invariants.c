@@ -27,7 +27,7 @@ WEIRI_UNSEEN void weiri_span16_assert(const weir_ring *ring)
 	uint64_t head = weiri_peek(&ring->head), tail = ticket_in(head);
 	uint64_t out = ticket_in(head) + offset_in(head);
 
-	WEIR_ASSERT3(N3, offset_in(head) == 0 || begins_at(ring, tail));
+	WEIR_ASSERT3(N6, offset_in(head) == 0 || begins_at(ring, tail));
 	while (begins_at(ring, tail))
 		tail = end_of(ring, tail, state_at(ring, tail));
 	WEIR_ASSERT3(N3, out <= tail);
@@ -47,7 +47,7 @@ WEIRI_UNSEEN void weiri_span16_assert_unused(const weir_ring *ring, uint64_t pla
 		uint64_t cell = weiri_peek(&slot_of(ring, ticket)->payload);
 
 		if (end - ticket > 1)
-			WEIR_ASSERT3(N6, cell + offset >= place + length || cell + (end - ticket) <= place);
+			WEIR_ASSERT3(N7, cell + offset >= place + length || cell + (end - ticket) <= place);
 		ticket = end;
 	}
 }
