@@ -6,7 +6,7 @@
 
 #include "harness.h"
 
-enum { STRESS_MOST_SCENARIOS = 64, STRESS_FAULT = 256 };
+enum { STRESS_MOST_SCENARIOS = 96, STRESS_FAULT = 256 };
 enum stress_request { STRESS_RUN, STRESS_LIST, STRESS_HELP, STRESS_REFUSE };
 
 struct stress_command_line {

@@ -123,11 +123,11 @@ enum weir_status weir_mpsc_try_dequeue(weir_mpsc *mpsc, uint64_t *value)
 
 	if (WEIRI_UNLIKELY(mpsc == NULL || value == NULL))
 		return WEIR_INVALID_ARGUMENT;
-	if (WEIRI_UNLIKELY(ring->format == WEIR_RING_FORMAT_SPAN16))
-		return weiri_span16_dequeue(ring, value);
 	WEIR_ASSERT_LOOK(weiri_ring_assert_at_head(ring));
-	return WEIRI_LIKELY(ring->format == WEIR_RING_FORMAT_LTQ16) ? weiri_ltq16_dequeue_one_alone(ring, value)
-	                                                            : weiri_ltq64_dequeue_one_alone(ring, value);
+	if (WEIRI_LIKELY(ring->format == WEIR_RING_FORMAT_LTQ16))
+		return weiri_ltq16_dequeue_one_alone(ring, value);
+	return ring->format == WEIR_RING_FORMAT_SPAN16 ? weiri_span16_dequeue(ring, value)
+	                                               : weiri_ltq64_dequeue_one_alone(ring, value);
 }
 
 enum weir_status weir_mpsc_try_enqueue_many(weir_mpsc *mpsc, const uint64_t values[], size_t count, size_t *done)
