@@ -15,6 +15,7 @@
 #include <string.h>
 #include <weir/flow/graph.h>
 #include <weir/flow/op.h>
+#include <weir/flow/callable.h>
 #include <weir/flow/session.h>
 #include <weir/time.h>
 

@@ -4,13 +4,17 @@
  */
 #include <criterion/criterion.h>
 
+#include <linux/membarrier.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <weir/pool.h>
 #include <weir/time.h>
 
+#include "base/asymmetric.h"
 #include "failing_allocator.h"
 #include "run/worker.h"
 
@@ -135,6 +139,18 @@ Test(pool, default_options_give_at_least_one_worker)
 	cr_assert_eq(weir_pool_create(NULL, &pool, NULL), WEIR_OK);
 	cr_expect_geq(weir_pool_thread_count(pool), 1);
 	destroy(pool);
+}
+
+/* Later, the first worker would wait for a grace period of the kernel before its first task. */
+Test(pool, the_kind_of_fence_is_decided_before_workers_start)
+{
+	bool is_granted = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+	weir_pool *pool;
+
+	pool = create(1);
+	/* [relaxed] only the first pool of a process sets it */
+	cr_expect_eq(weiri_load_relaxed(&weiri_fence_asymmetric), is_granted);
+	cr_expect_eq(weir_pool_destroy(pool, NULL), WEIR_OK);
 }
 
 Test(pool, null_arguments_are_refused)

@@ -6,8 +6,9 @@
 #ifndef WEIR_FLOW_H
 #define WEIR_FLOW_H
 
-#include <weir/flow/keyed_join.h>
+#include <weir/flow/callable.h>
 #include <weir/flow/checkpoint.h>
+#include <weir/flow/keyed_join.h>
 #include <weir/flow/graph.h>
 #include <weir/flow/map_staging.h>
 #include <weir/flow/op.h>

@@ -2,11 +2,12 @@
  * check_published.c - a list that grows at its front: walks see complete items, each pushed item is
  * in the list once, and no push succeeds after the seal. A tree that grows at its leaves: a look-up
  * sees complete items, none is lost, and no key is there twice. A spare block: no two threads have
- * it, and it comes whole.
+ * it, and it comes whole. A handoff: each task is taken once, in the order of the thread that put it.
  */
 #include <stdio.h>
 
 #include "model/scope.h"
+#include "run/handoff.h"
 #include "run/published.h"
 #include "run/published_tree.h"
 #include "run/spare.h"
@@ -236,6 +237,76 @@ static int check_spare(const char *name, size_t threads)
 	return scope_complete(&program) | scope_stops(&program, 0, NULL, NULL);
 }
 
+/* -- the handoff ------------------------------------------------------------------------------- */
+
+enum { TASKS = 3 };
+
+struct handed {
+	weir_task task;
+	int data; /* plain: the put hands it over */
+	int taken;
+};
+
+static struct relay {
+	struct weiri_handoff handoff;
+	struct handed tasks[TASKS];
+	int last; /* of those of thread 0: the one that was taken last, plus 1 */
+} relay;
+
+static void setup_handoff(void *context)
+{
+	(void)context;
+	weiri_handoff_init(&relay.handoff);
+}
+
+static void take_handed(void)
+{
+	weir_task *task = weiri_handoff_take_all(&relay.handoff);
+
+	while (task != NULL) {
+		struct handed *handed = (struct handed *)(void *)task;
+		int number = (int)(handed - relay.tasks);
+
+		task = task->next;
+		weir_model_assert(handed->data == 7 && handed->taken++ == 0);
+		if (number < 2) {
+			weir_model_assert(number == relay.last);
+			relay.last = number + 1;
+		}
+	}
+}
+
+/* Thread 0 puts two tasks, thread 1 one, and thread 2 takes twice. */
+static void put_or_take(void *context, size_t who)
+{
+	(void)context;
+	if (who == 2) {
+		take_handed();
+		take_handed();
+		return;
+	}
+	for (size_t i = who == 0 ? 0 : 2; i < (who == 0 ? 2 : 3); i++) {
+		relay.tasks[i].data = 7;
+		weiri_handoff_put(&relay.handoff, &relay.tasks[i].task);
+	}
+}
+
+static void each_task_once(void *context)
+{
+	(void)context;
+	take_handed();
+	for (int i = 0; i < TASKS; i++)
+		weir_model_assert(relay.tasks[i].taken == 1);
+}
+
+static int check_handoff(const char *name)
+{
+	struct weir_model_program program = {name, 3, &relay, sizeof(relay), setup_handoff, put_or_take, each_task_once};
+
+	relay = (struct relay){.last = 0};
+	return scope_complete(&program) | scope_stops(&program, 0, NULL, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	int bad = 0;
@@ -250,5 +321,6 @@ int main(int argc, char **argv)
 	bad |= check_tree("published_tree_2_inserts_below_a_leaf_beside_find", 3, 0, 1, 4);
 	bad |= check_tree("published_tree_insert_of_a_key_that_is_there", 3, 4, 0, 4);
 	bad |= check_spare("published_spare_2_users", 2);
+	bad |= check_handoff("published_handoff_2_putters_beside_a_taker");
 	return bad;
 }

@@ -4,7 +4,8 @@
  * A call of weir_session_run() is one step. It feeds some outputs, runs what the fetches and
  * targets need and nothing else, and returns the fetched tensors. Steps share only variables and
  * queues, and nothing else orders them. Use one session for all threads of a program. A kernel
- * should not block for long, because it holds a worker.
+ * should not block for long, because it holds a worker. For a part of a graph that runs again and
+ * again, and for runs that no call waits for, see weir/flow/callable.h.
  *
  * | call             | threads   | progress         | blocks on         | allocates | signal-safe |
  * |------------------|-----------|------------------|-------------------|-----------|-------------|
@@ -124,9 +125,9 @@ struct weir_feed {
  * (weir_op_kernel). It then returns in time, and the kernels, which can poll the token, end in the
  * background; weir_session_destroy() waits for them.
  *
- * The call may be made inside a user kernel; the waiting caller then runs other tasks of the pool.
- * With a pool without workers, user kernels run on the caller's thread, so that a deadline cannot
- * interrupt one.
+ * The call may be made inside a user kernel; the waiting caller then runs other tasks of the pool,
+ * and returns after its deadline if such a task takes longer. With a pool without workers, user
+ * kernels run on the caller's thread, so that a deadline cannot interrupt one.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_session_run(weir_session *session, const struct weir_feed feeds[],
@@ -190,9 +191,11 @@ WEIR_API enum weir_status weir_session_run_target(void *session_target, weir_can
 WEIR_API enum weir_status weir_session_close(weir_session *session, const weir_error *cause);
 
 /*
- * Closes the session, waits for steps that still run, also in the background, and frees it. Unless
- * the session was closed before, no weir_session_run() of another thread may start or be under way.
- * Accepts NULL. Errors: WEIR_FAILED_PRECONDITION, and nothing happens, inside a kernel.
+ * Closes the session, waits for steps that still run, also in the background, and frees it. No other
+ * call on the session may start or be under way, with one exception: runs of which an op has begun,
+ * since these are waited for. (A run that has only been called may still look at the session after
+ * it was freed, to find that it is closed.) Accepts NULL. Errors: WEIR_FAILED_PRECONDITION, and
+ * nothing happens, inside a kernel, or while a callable or run handle of the session is not released.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_session_destroy(weir_session *session, weir_error *error);

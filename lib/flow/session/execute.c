@@ -40,9 +40,12 @@ struct runner {
 void weiri_step_submit(struct weiri_step *step, weir_task *task)
 {
 	weiri_step_retain(step);
-	(void)weir_pool_submit(step->session->pool, task);
+	if (step->on_caller)
+		weiri_handoff_put(&step->handoff, task);
+	else
+		(void)weir_pool_submit(step->pool, task);
 	/* The caller may be the only thread that runs tasks. */
-	if (step->caller_helps)
+	if (step->on_caller || step->caller_helps)
 		weiri_signal_raise(&step->signal);
 	weiri_step_release(step, 1);
 }
@@ -58,6 +61,10 @@ static void end_step(struct weiri_step *step)
 static void end_and_tell(struct weiri_step *step)
 {
 	end_step(step);
+	if (step->run.done != NULL) {
+		weiri_step_tell(step);
+		return;
+	}
 	weiri_signal_raise(&step->signal);
 	weiri_step_release(step, 1);
 }
@@ -132,11 +139,12 @@ static bool belongs_to_pool(const struct runner *r, const struct weiri_plan_node
 	size_t bytes = 0;
 
 	/* Without workers, a task would run only after all units of this list, not in drawn order. */
-	if (step->shuffle != 0 && step->session->workers == 0)
+	if (step->on_caller || (step->shuffle != 0 && step->workers == 0))
 		return false;
 	if (p->flags & WEIRI_OP_USER)
 		return !r->on_worker || other_work;
-	if (!other_work || step->session->workers == 0)
+	/* A caller that does not wait is not held up either. */
+	if ((!other_work && (r->on_worker || step->run.done == NULL)) || step->workers == 0)
 		return false;
 	for (uint32_t i = 0; i < p->input_count; i++) {
 		const weir_tensor *input = frame->values[frame->plan->uses[p->inputs + i].slot];
@@ -324,7 +332,7 @@ bool weiri_step_begin(struct weiri_step *step)
 	struct runner r;
 	bool ended;
 
-	begin_runner(&r, frame, step->caller_helps);
+	begin_runner(&r, frame, step->caller_helps || step->on_caller);
 	r.roots = frame->plan->root_count;
 	r.draws = step->shuffle;
 	/* Roots are drawn as the others are. */

@@ -30,7 +30,7 @@ static WEIRI_UNSEEN void assert_empty(const struct weiri_frame *frame)
 		WEIR_ASSERT3(F2, frame->holds[hold].tensor == NULL);
 }
 
-void weiri_frame_begin(struct weiri_frame *frame, const struct weir_feed feeds[])
+void weiri_frame_begin(struct weiri_frame *frame, const struct weiri_fed *fed)
 {
 	const struct weiri_plan *plan = frame->plan;
 
@@ -44,9 +44,9 @@ void weiri_frame_begin(struct weiri_frame *frame, const struct weir_feed feeds[]
 	 */
 	for (uint32_t i = 0; i < plan->feed_count; i++) {
 		if (plan->slots[i].owner == WEIRI_OWNER_OUTSIDE)
-			frame->values[i] = feeds[i].value;
+			frame->values[i] = weiri_fed_value(fed, i);
 		else if (!plan->slots[i].unused)
-			frame->values[i] = weir_tensor_retain(feeds[i].value);
+			frame->values[i] = weir_tensor_retain(weiri_fed_value(fed, i));
 	}
 }
 

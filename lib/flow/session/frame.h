@@ -60,6 +60,17 @@ struct weiri_wait {
 	weir_error error;
 };
 
+/* The values of the feeds, wherever the caller has them: each `stride` bytes behind the one before. */
+struct weiri_fed {
+	weir_tensor *const *first;
+	size_t stride;
+};
+
+static inline weir_tensor *weiri_fed_value(const struct weiri_fed *fed, size_t i)
+{
+	return *(weir_tensor *const *)(const void *)((const char *)fed->first + i * fed->stride);
+}
+
 struct weiri_frame {
 	struct weiri_step *step;
 	const struct weiri_plan *plan;
@@ -76,7 +87,7 @@ struct weiri_frame {
 /* Lays the frame of a new step out in the step's memory, which is zeroed up to the counts. */
 void weiri_frame_lay_out(struct weiri_frame *frame, struct weiri_step *step, const struct weiri_plan *plan);
 /* Prepares an empty frame for a run. The feeds fit their outputs. */
-void weiri_frame_begin(struct weiri_frame *frame, const struct weir_feed feeds[]);
+void weiri_frame_begin(struct weiri_frame *frame, const struct weiri_fed *fed);
 /* Makes F2 true. No thread runs nodes of the frame any more. */
 void weiri_frame_clear(struct weiri_frame *frame);
 /* Moves the fetched values to results[]. Each node has succeeded. */

@@ -32,7 +32,7 @@ bool weiri_compiler_is_fed(const struct weiri_compiler *c, weir_output output, u
 	if (index->count == 0 || !weiri_node_map_find(&index->nodes, output.node, &number))
 		return false;
 	for (uint32_t i = index->first[number]; i != WEIRI_NO_FEED; i = index->next[i]) {
-		if (c->signature->feeds[i].output.index == output.index) {
+		if (weiri_signature_feed(c->signature, i).index == output.index) {
 			*feed = i;
 			return true;
 		}
@@ -43,7 +43,7 @@ bool weiri_compiler_is_fed(const struct weiri_compiler *c, weir_output output, u
 static enum weir_status add_feed(struct weiri_compiler *c, uint32_t i)
 {
 	struct weiri_feed_index *index = &c->feeds;
-	weir_output output = c->signature->feeds[i].output;
+	weir_output output = weiri_signature_feed(c->signature, i);
 	enum weir_status status = weiri_output_check(c->graph, output, "a feed", c->error);
 	size_t before = index->nodes.count;
 	uint32_t number, other;
@@ -218,6 +218,7 @@ static void lay_out_step(struct weiri_plan *plan)
 	plan->step.values = weiri_layout_add(&layout, plan->slot_count, sizeof(weir_tensor *));
 	plan->step.holds = weiri_layout_add(&layout, plan->hold_count, sizeof(weir_read));
 	plan->step.inputs = weiri_layout_add(&layout, plan->use_count, sizeof(weir_tensor *));
+	plan->step.results = weiri_layout_add(&layout, plan->fetch_count, sizeof(weir_tensor *));
 	plan->step.counts = weiri_layout_add(&layout, plan->count_count, sizeof(struct weiri_countdown));
 	plan->step.units = weiri_layout_add(&layout, plan->unit_count, sizeof(struct weiri_frame_unit));
 	plan->step.waits = weiri_layout_add(&layout, plan->wait_count, sizeof(struct weiri_wait));
@@ -271,7 +272,7 @@ static void copy_key(struct weiri_plan *plan, const struct weiri_signature *s)
 	plan->fetch_count = s->fetch_count;
 	plan->target_count = s->target_count;
 	for (size_t i = 0; i < s->feed_count; i++)
-		plan->feeds[i] = s->feeds[i].output;
+		plan->feeds[i] = weiri_signature_feed(s, i);
 	for (size_t i = 0; i < s->fetch_count; i++)
 		plan->fetches[i] = s->fetches[i];
 	for (size_t i = 0; i < s->target_count; i++)

@@ -2,8 +2,9 @@
  * plan.h - what a step executes: the ancestors of the fetches and targets, in an order in which
  * they can run, with numbers instead of pointers.
  *
- * A plan is immutable once compiled, except for its spare memory. The session keeps it until the
- * session is destroyed; or the one step that uses it does, if the session keeps enough plans.
+ * A plan is immutable once compiled, except for its spare memory. It belongs to a callable; or the
+ * session keeps it until the session is destroyed; or the one step that uses it does, if the session
+ * keeps enough plans.
  *
  * Nodes. A unit is a chain of nodes: each but the last has one successor, and each but the first
  * has one predecessor. The nodes of a unit have consecutive numbers, and run as a loop. Only units
@@ -27,6 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <weir/critical_section.h>
+#include <weir/flow/callable.h>
 #include <weir/flow/session.h>
 
 #include "graph/node.h"
@@ -35,7 +37,8 @@
 
 /* The feeds, fetches and targets of a run: the key of a plan. */
 struct weiri_signature {
-	const struct weir_feed *feeds;
+	const weir_output *feeds; /* each `feed_stride` bytes behind the one before */
+	size_t feed_stride;
 	size_t feed_count;
 	const weir_output *fetches;
 	size_t fetch_count;
@@ -117,6 +120,7 @@ struct weiri_step_layout {
 	size_t counts;
 	size_t units;
 	size_t waits;
+	size_t results;
 };
 
 struct weiri_plan {
@@ -124,6 +128,7 @@ struct weiri_plan {
 	size_t bytes;
 	uint64_t hash;
 	bool kept;                /* by the session */
+	weir_callable *callable;  /* to which it belongs; NULL: none */
 	struct weiri_spare spare; /* the memory of a step that has ended */
 
 	weir_output *feeds; /* feeds, fetches and targets: a copy of the key */
@@ -144,6 +149,11 @@ struct weiri_plan {
 	bool has_user_code; /* true: a step of the plan may outlive its run */
 	struct weiri_step_layout step;
 };
+
+static inline weir_output weiri_signature_feed(const struct weiri_signature *signature, size_t i)
+{
+	return *(const weir_output *)(const void *)((const char *)signature->feeds + i * signature->feed_stride);
+}
 
 uint64_t weiri_signature_hash(const struct weiri_signature *signature);
 /* Returns true if the plan was compiled for this signature. */

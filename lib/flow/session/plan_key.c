@@ -19,7 +19,7 @@ uint64_t weiri_signature_hash(const struct weiri_signature *signature)
 	uint64_t hash = mix(mix(signature->feed_count, signature->fetch_count), signature->target_count);
 
 	for (size_t i = 0; i < signature->feed_count; i++)
-		hash = mix_output(hash, signature->feeds[i].output);
+		hash = mix_output(hash, weiri_signature_feed(signature, i));
 	for (size_t i = 0; i < signature->fetch_count; i++)
 		hash = mix_output(hash, signature->fetches[i]);
 	for (size_t i = 0; i < signature->target_count; i++)
@@ -38,7 +38,7 @@ bool weiri_plan_matches(const struct weiri_plan *plan, const struct weiri_signat
 	    plan->fetch_count != signature->fetch_count || plan->target_count != signature->target_count)
 		return false;
 	for (size_t i = 0; i < plan->feed_count; i++) {
-		if (!same_output(plan->feeds[i], signature->feeds[i].output))
+		if (!same_output(plan->feeds[i], weiri_signature_feed(signature, i)))
 			return false;
 	}
 	for (size_t i = 0; i < plan->fetch_count; i++) {

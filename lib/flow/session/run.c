@@ -4,7 +4,6 @@
 #include "base/error.h"
 #include "session/session.h"
 #include "session/step.h"
-#include "sync/delivery.h"
 
 static enum weir_status check_arguments(const weir_session *session, const struct weiri_signature *signature,
                                         weir_tensor *results[], weir_error *error)
@@ -25,12 +24,19 @@ static enum weir_status check_arguments(const weir_session *session, const struc
 	                       : weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_session_run: %s is NULL", missing);
 }
 
-/* Returns the deadline of a run. The session's limit applies only to a run without a deadline. */
-static uint64_t deadline_of(const weir_session *session, uint64_t deadline_ns)
+/* Runs the tasks that were handed to this thread. */
+static bool run_handed(struct weiri_step *step)
 {
-	return deadline_ns == WEIR_NO_DEADLINE && session->operation_timeout_ns != 0
-	           ? weir_deadline_in(session->operation_timeout_ns)
-	           : deadline_ns;
+	weir_task *task = weiri_handoff_take_all(&step->handoff);
+	bool any = task != NULL;
+
+	while (task != NULL) {
+		weir_task *next = task->next; /* the task may be submitted again, and then has another one */
+
+		task->run(task);
+		task = next;
+	}
+	return any;
 }
 
 /*
@@ -50,7 +56,9 @@ static bool await(struct weiri_step *step)
 			return true;
 		if (step->may_be_left && weiri_latch_is_set(&step->stopped))
 			return false;
-		if (step->caller_helps && weir_pool_help(step->session->pool, 1) > 0)
+		if (step->on_caller && run_handed(step))
+			continue;
+		if (step->caller_helps && weir_pool_help(step->pool, 1) > 0)
 			continue;
 		if (weiri_signal_wait(&step->signal, seen, deadline_ns))
 			continue;
@@ -62,12 +70,11 @@ static bool await(struct weiri_step *step)
 	}
 }
 
-static enum weir_status run_step(weir_session *session, struct weiri_plan *plan, const struct weir_feed feeds[],
-                                 uint64_t deadline_ns, weir_cancel *cancel, weir_tensor *results[], weir_error *error)
+enum weir_status weiri_step_run(const struct weiri_step_request *request, weir_tensor *results[], weir_error *error)
 {
 	struct weiri_step *step;
 	bool here;
-	enum weir_status status = weiri_step_create(session, plan, feeds, deadline_ns, cancel, &step, error);
+	enum weir_status status = weiri_step_create(request, &step, error);
 
 	if (status != WEIR_OK)
 		return status;
@@ -84,17 +91,28 @@ enum weir_status weir_session_run(weir_session *session, const struct weir_feed 
                                   weir_node *const targets[], size_t target_count, uint64_t deadline_ns,
                                   weir_cancel *cancel, weir_error *error)
 {
-	struct weiri_signature signature = {feeds, feed_count, fetches, fetch_count, targets, target_count, 0};
-	struct weiri_plan *plan;
+	struct weiri_signature signature = {.feeds = feeds != NULL ? &feeds->output : NULL,
+	                                    .feed_stride = sizeof(*feeds),
+	                                    .feed_count = feed_count,
+	                                    .fetches = fetches,
+	                                    .fetch_count = fetch_count,
+	                                    .targets = targets,
+	                                    .target_count = target_count};
+	struct weiri_step_request request = {.session = session,
+	                                     .fed = {feeds != NULL ? &feeds->value : NULL, sizeof(*feeds)},
+	                                     .cancel = cancel,
+	                                     .awaited = true};
 	enum weir_status status = check_arguments(session, &signature, results, error);
 
 	if (status != WEIR_OK)
 		return status;
 	if (!weiri_gate_enter(&session->gate))
 		return weiri_session_refuse(session, "weir_session_run", error);
-	status = weiri_session_plan(session, &signature, &plan, error);
+	/* Before the plan is compiled: the limit is counted from the call. */
+	request.deadline_ns = weiri_session_deadline(session, deadline_ns);
+	status = weiri_session_plan(session, &signature, &request.plan, error);
 	if (status == WEIR_OK)
-		return run_step(session, plan, feeds, deadline_of(session, deadline_ns), cancel, results, error);
+		return weiri_step_run(&request, results, error);
 	weiri_gate_leave(&session->gate);
 	return status;
 }

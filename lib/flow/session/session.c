@@ -64,6 +64,7 @@ static enum weir_status create(weir_graph *graph, const struct weir_session_opti
 	weiri_serial_init(&session->steps);
 	weiri_serial_init(&session->plan_count);
 	weiri_gate_init(&session->gate);
+	weiri_countdown_init(&session->handles, 1);
 	for (size_t i = 0; i < WEIRI_SESSION_BUCKETS; i++)
 		weiri_published_init(&session->plans[i]);
 	status = weir_cancel_create(&allocator, &session->token, error);
@@ -142,11 +143,17 @@ static void free_plans(weir_session *session)
 enum weir_status weir_session_destroy(weir_session *session, weir_error *error)
 {
 	weir_allocator allocator;
+	uint32_t handles;
 
 	if (session == NULL)
 		return WEIR_OK;
 	if (weiri_inside_kernel())
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "weir_session_destroy: a kernel cannot destroy its session");
+	handles = weiri_countdown_left(&session->handles) - 1;
+	if (handles != 0)
+		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
+		                  "weir_session_destroy: %u callable%s or run%s of it %s not released", handles,
+		                  WEIRI_S(handles), WEIRI_S(handles), handles == 1 ? "is" : "are");
 	(void)weir_session_close(session, NULL);
 	weiri_gate_wait(&session->gate);
 	if (session->owns_pool)

@@ -12,6 +12,18 @@
 #include "graph/layout.h"
 #include "session/session.h"
 
+/* Gives back what a step has of the session and the plan. */
+static void leave(weir_session *session, struct weiri_plan *plan)
+{
+	if (plan->callable != NULL) {
+		weiri_callable_leave(plan->callable);
+		return;
+	}
+	if (!plan->kept)
+		weiri_plan_free(plan, &session->allocator);
+	weiri_gate_leave(&session->gate);
+}
+
 /* The memory of a step is the spare one of its plan, if the plan has none. */
 static void free_step(struct weiri_step *step)
 {
@@ -23,9 +35,7 @@ static void free_step(struct weiri_step *step)
 	weir_cancel_release(step->user_token);
 	if (!weiri_spare_put(&plan->spare, step))
 		weiri_release(&session->allocator, step, plan->step.size, WEIRI_LAYOUT_ALIGNMENT);
-	if (!plan->kept)
-		weiri_plan_free(plan, &session->allocator);
-	weiri_gate_leave(&session->gate);
+	leave(session, plan);
 }
 
 void weiri_step_release(struct weiri_step *step, uint32_t count)
@@ -36,19 +46,19 @@ void weiri_step_release(struct weiri_step *step, uint32_t count)
 
 /* --- Creation --- */
 
-static enum weir_status check_feed(weir_output output, const struct weir_feed *feed, weir_error *error)
+static enum weir_status check_feed(weir_output output, const weir_tensor *value, weir_error *error)
 {
 	const struct weiri_spec *expected = weiri_output_spec(output);
 	struct weiri_spec got;
 	char text_expected[WEIRI_SPEC_TEXT_SIZE];
 	char text_got[WEIRI_SPEC_TEXT_SIZE];
 
-	if (feed->value == NULL)
+	if (value == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "the feed of \"%s\" is NULL", output.node->name);
-	if (expected->dtype == weir_tensor_dtype(feed->value) &&
-	    (!expected->ranked || weir_shape_fits(&expected->shape, weir_tensor_shape(feed->value))))
+	if (expected->dtype == weir_tensor_dtype(value) &&
+	    (!expected->ranked || weir_shape_fits(&expected->shape, weir_tensor_shape(value))))
 		return WEIR_OK;
-	got = weiri_spec_of_tensor(feed->value);
+	got = weiri_spec_of_tensor(value);
 	return weiri_fail(error, WEIR_INVALID_ARGUMENT, "the feed of \"%s\" must be %s, got %s", output.node->name,
 	                  weiri_spec_text(expected, text_expected), weiri_spec_text(&got, text_got));
 }
@@ -65,6 +75,7 @@ static struct weiri_step *find_memory(weir_session *session, struct weiri_plan *
 		return NULL;
 	/* Counts, units and waits come last. Each is initialized before it is used. */
 	(void)memset(step, 0, plan->step.counts);
+	step->run.results = weiri_layout_at(step, plan->step.results);
 	weiri_frame_lay_out(&step->frame, step, plan);
 	return step;
 }
@@ -85,6 +96,8 @@ static struct weiri_step *make_step(weir_session *session, struct weiri_plan *pl
 	weiri_latch_init(&step->failed);
 	weiri_latch_init(&step->stopped);
 	weiri_latch_init(&step->blamed);
+	weiri_handoff_init(&step->handoff);
+	step->run.done = NULL;
 	step->token = NULL;
 	step->user_token = NULL;
 	step->session_hook = NULL;
@@ -165,36 +178,41 @@ static void disconnect(struct weiri_step *step, weir_cancel_hook *hook)
 		weiri_step_release(step, 1);
 }
 
-/* Ends a run that gets no step. */
-static void leave(weir_session *session, struct weiri_plan *plan)
+/* Decides who runs the nodes. */
+static void choose_threads(struct weiri_step *step, const struct weiri_step_request *request)
 {
-	if (!plan->kept)
-		weiri_plan_free(plan, &session->allocator);
-	weiri_gate_leave(&session->gate);
+	weir_session *session = step->session;
+
+	step->on_caller = (request->flags & WEIR_RUN_ON_CALLER) != 0;
+	step->pool = request->pool != NULL ? request->pool : session->pool;
+	step->workers = step->on_caller               ? 0
+	                : step->pool == session->pool ? session->workers
+	                                              : weir_pool_thread_count(step->pool);
+	step->caller_helps = request->awaited && ((step->workers == 0 && !step->on_caller) || weiri_inside_kernel());
+	step->may_be_left = step->plan->has_user_code && step->workers != 0;
 }
 
-enum weir_status weiri_step_create(weir_session *session, struct weiri_plan *plan, const struct weir_feed feeds[],
-                                   uint64_t deadline_ns, weir_cancel *cancel, struct weiri_step **out,
-                                   weir_error *error)
+enum weir_status weiri_step_create(const struct weiri_step_request *request, struct weiri_step **out, weir_error *error)
 {
+	weir_session *session = request->session;
+	struct weiri_plan *plan = request->plan;
 	enum weir_status status = WEIR_OK;
 	struct weiri_step *step;
 
 	for (size_t i = 0; status == WEIR_OK && i < plan->feed_count; i++)
-		status = check_feed(plan->feeds[i], &feeds[i], error);
+		status = check_feed(plan->feeds[i], weiri_fed_value(&request->fed, i), error);
 	step = status == WEIR_OK ? make_step(session, plan) : NULL;
 	if (step == NULL) {
 		leave(session, plan);
 		return status != WEIR_OK ? status : weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "no memory for a step");
 	}
-	weiri_frame_begin(&step->frame, feeds);
-	step->deadline_ns = deadline_ns;
+	weiri_frame_begin(&step->frame, &request->fed);
+	step->deadline_ns = request->deadline_ns;
 	step->started_ns = step->deadline_ns != WEIR_NO_DEADLINE ? weir_now_ns() : 0;
-	step->caller_helps = session->workers == 0 || weiri_inside_kernel();
+	choose_threads(step, request);
 	step->shuffle = shuffle_of(session);
-	step->may_be_left = plan->has_user_code && session->workers != 0;
-	if (cancel != NULL)
-		step->user_token = weir_cancel_retain(cancel);
+	if (request->cancel != NULL)
+		step->user_token = weir_cancel_retain(request->cancel);
 	status = connect_tokens(step);
 	if (status != WEIR_OK) {
 		weiri_step_disconnect(step);

@@ -3,7 +3,9 @@
  *
  * A step is one allocation: this struct with its frame, and the parts of the frame. It has several
  * users: its caller, the threads that execute it, and the cancel hooks that may still access it. The
- * last user ends it. Its memory then becomes the spare one of the plan, or is freed.
+ * last user ends it. Its memory then becomes the spare one of the plan, or is freed. A step is inside
+ * the session's gate until then. If it is of a callable, the callable is inside, and the step has a
+ * reference to the callable.
  *
  * How a step fails. There are two cells. Each is written at most once, by the first thread that
  * claims it, which then fires the step's token:
@@ -32,25 +34,40 @@
 
 #include <stdint.h>
 #include <weir/cancel.h>
+#include <weir/flow/callable.h>
 #include <weir/pool.h>
-#include <weir/flow/session.h>
 
 #include "graph/layout.h"
 #include "run/countdown.h"
+#include "run/handoff.h"
 #include "run/signal.h"
 #include "session/frame.h"
 #include "session/plan.h"
+#include "sync/delivery.h"
+
+/* The part of a step that its caller has a handle on, if no call waits for the step. */
+struct weir_run {
+	weir_run_done_fn *done; /* NULL: a call waits */
+	void *context;
+	weir_tensor **results; /* room for them, part of the step's memory */
+	struct weiri_delivery delivery;
+};
 
 struct weiri_step {
 	weir_session *session;
 	struct weiri_plan *plan;
+	weir_pool *pool; /* where its tasks go */
+	size_t workers;  /* of the pool; 0 if the caller runs everything */
 	struct weiri_countdown references;
 	struct weiri_signal signal;    /* raised for the caller: the step ended or was stopped, or the caller can help */
 	struct weiri_latch halted;     /* nodes that have not begun must not run */
 	struct weiri_latch incomplete; /* a node failed or was skipped */
 	struct weiri_latch ended;
-	bool caller_helps;  /* the caller runs tasks of the pool while it waits */
-	bool may_be_left;   /* the caller need not wait for user code after a stop */
+	bool on_caller;    /* the caller runs everything: tasks go to `handoff` */
+	bool caller_helps; /* the caller runs tasks of the pool while it waits */
+	bool may_be_left;  /* the caller need not wait for user code after a stop */
+	struct weiri_handoff handoff;
+	struct weir_run run;
 	weir_cancel *token; /* NULL in a plan that neither waits nor has user code */
 	weir_cancel *user_token;
 	weir_cancel_hook *session_hook;
@@ -69,16 +86,28 @@ struct weiri_step {
 	weir_error stop;
 };
 
+/* What a step is created for. */
+struct weiri_step_request {
+	weir_session *session;
+	struct weiri_plan *plan;
+	struct weiri_fed fed;
+	uint64_t deadline_ns;
+	weir_cancel *cancel;
+	weir_pool *pool; /* NULL: the session's */
+	uint32_t flags;  /* enum weir_run_flags */
+	bool awaited;    /* a call waits for the step on this thread */
+};
+
 /* --- step.c --- */
 
 /*
  * Creates a step with two references: one for the caller, one for the execution. The caller has
- * entered the session's gate for the step, and a plan that is not kept passes to the step. The gate
- * is left when the step is freed; if this call fails, by this call. Fails with
- * WEIR_INVALID_ARGUMENT (a feed does not fit) or WEIR_RESOURCE_EXHAUSTED.
+ * entered the session's gate for the step, or has a reference to the callable for it, and a plan
+ * that nobody keeps passes to the step. All this is given back when the step is freed; if this call
+ * fails, by this call. Fails with WEIR_INVALID_ARGUMENT (a feed does not fit) or
+ * WEIR_RESOURCE_EXHAUSTED.
  */
-enum weir_status weiri_step_create(weir_session *session, struct weiri_plan *plan, const struct weir_feed feeds[],
-                                   uint64_t deadline_ns, weir_cancel *cancel, struct weiri_step **out,
+enum weir_status weiri_step_create(const struct weiri_step_request *request, struct weiri_step **out,
                                    weir_error *error);
 static inline void weiri_step_retain(struct weiri_step *step)
 {
@@ -113,6 +142,16 @@ bool weiri_step_begin(struct weiri_step *step);
 void weiri_step_submit(struct weiri_step *step, weir_task *task);
 /* Continues after node `index` of the unit, which waited and has ended. Called in a task. */
 void weiri_step_resume(struct weiri_frame *frame, uint32_t unit, uint32_t index);
+
+/* --- run.c --- */
+
+/* Runs a step to its end, as weir_session_run(). */
+enum weir_status weiri_step_run(const struct weiri_step_request *request, weir_tensor *results[], weir_error *error);
+
+/* --- start.c --- */
+
+/* Tells that a started step has ended. The reference of the execution is given back. */
+void weiri_step_tell(struct weiri_step *step);
 
 /* --- wait.c --- */
 

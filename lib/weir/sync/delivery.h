@@ -106,7 +106,7 @@ static inline struct weiri_deliveries *weiri_deliveries_mine(void)
  * meanwhile; the operation may then be gone. Returns false if a completion runs on this thread, or
  * completions are held back: tell() runs after that.
  */
-bool weiri_deliver(struct weiri_delivery *delivery, weiri_tell_fn *tell);
+WEIRI_SHARED bool weiri_deliver(struct weiri_delivery *delivery, weiri_tell_fn *tell);
 
 WEIRI_SHARED WEIRI_COLD void weiri_deliver_rest(void);
 
