@@ -31,7 +31,7 @@
 #include "ring/layout.h"
 #include "ring/span16.h"
 
-enum { THREADS = 5, CALLS = 4, ROWS = THREADS + 1 }; /* the last row belongs to setup */
+enum { THREADS = 5, CALLS = 6, ROWS = THREADS + 1 }; /* the last row belongs to setup */
 enum { NEVER_EMPTY = 1, NEVER_FULL = 2 };
 enum { REDUCED = 4 }; /* this many scopes, from the first, are also run without reduction */
 /* How many of the scopes with states merged are in the short form. */
@@ -131,6 +131,7 @@ static const struct scope {
 			{"n2_cells_written_over", 2, {"m", "mb", "b"}, 0, 0, 0, 0, 3},
 			{"n2_cells_written_over_beside_a_slow_dequeue", 2, {"bmm", "b", "d"}, 0, 0, 0, 0, 2},
 			{"n3_cells_skipped_at_the_end_of_an_arena", 3, {"Mm", "Bb", "d"}, 0, 0, 0, 0, 3},
+			{"n2_payload_newer_than_its_state", 2, {"b", "mbmbe"}, 0, 0, 0, 0, 0},
 			{"n2_batches_and_single_values", 2, {"me", "db", "d"}, 0, 1, 0, 0, 0},
 			{"n3_batches_of_3_and_2_taken_in_part", 3, {"M", "m", "b", "b"}, 0, 0, 0, 0, 0},
 			{"n3_slot_of_a_span_taken_in_part", 3, {"Mee", "dd", "d"}, 0, 0, 0, 0, 0},
