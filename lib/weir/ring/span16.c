@@ -28,10 +28,10 @@
  * for each value. Here the only proof that a ticket was dequeued is the head, a word that all
  * consumers write and that a producer must read whenever its `limit` (below) is used up. While a
  * ring is nearly full, that is once for each value; LTQ finds the same in the slot that it is about
- * to fill anyway. So single values are slower here when both sides run at full speed (docs/
- * benchmarks.md has the figures), and each ring is the better one for its own use. A slot cannot
- * serve both: if a dequeue of single values freed slots and one of spans moved the head, then
- * neither the slots nor the head would say alone what is gone.
+ * to fill anyway. So single values are slower here when one side runs at full speed beside another
+ * (1/1 and 4/1 of `weir-bench --suite ring`, which measures both formats), and each ring is the
+ * better one for its own use. A slot cannot serve both: if a dequeue of single values freed slots
+ * and one of spans moved the head, then neither the slots nor the head would say alone what is gone.
  *
  * Who writes a cell, and who may still read it. There are ARENAS arenas of capacity + 2 * longest
  * cells. A thread borrows an arena by exchanging its `next`
