@@ -131,6 +131,8 @@ static const struct scope {
 			{"n2_cells_written_over", 2, {"m", "mb", "b"}, 0, 0, 0, 0, 3},
 			{"n2_cells_written_over_beside_a_slow_dequeue", 2, {"bmm", "b", "d"}, 0, 0, 0, 0, 2},
 			{"n3_cells_skipped_at_the_end_of_an_arena", 3, {"Mm", "Bb", "d"}, 0, 0, 0, 0, 3},
+			{"n2_batches_longer_than_the_ring", 2, {"M", "mb"}, 0, 0, 0, 0, 2},
+			{"n2_batches_longer_than_the_ring_beside_a_dequeue", 2, {"M", "mbm", "b"}, 0, 0, 0, 0, 2},
 			{"n2_payload_newer_than_its_state", 2, {"b", "mbmbe"}, 0, 0, 0, 0, 0},
 			{"n2_batches_and_single_values", 2, {"me", "db", "d"}, 0, 1, 0, 0, 0},
 			{"n3_batches_of_3_and_2_taken_in_part", 3, {"M", "m", "b", "b"}, 0, 0, 0, 0, 0},

@@ -127,6 +127,12 @@ static WEIRI_ALWAYS_INLINE bool is_closed(const weir_ring *ring)
 	return weiri_load_acquire(&ring->closed) != 0;
 }
 
+/* Returns the greatest length of a span. */
+static size_t longest(size_t capacity)
+{
+	return capacity < LONGEST ? capacity : (size_t)LONGEST;
+}
+
 /* -- the tail ---------------------------------------------------------------------------------- */
 
 /* If a span begins at `ticket` or in a later lap of its slot, moves *boundary behind it. */
@@ -315,6 +321,7 @@ static void write_cells(weir_ring *ring, uint64_t place, const uint64_t values[]
 {
 	_Atomic(uint64_t) *cells = ring->cells + place;
 
+	WEIR_ASSERT2(N7, length <= longest(ring->capacity));
 	WEIR_ASSERT_INSTANT(weiri_span16_assert_unused(ring, place, length));
 	/* [relaxed] N7; publish() makes them visible. Slow dequeues throw away what they read here. */
 	for (uint64_t i = 0; i < length; i++)
@@ -356,7 +363,11 @@ static size_t enqueue(weir_ring *ring, const uint64_t values[], size_t count, bo
 	*status = WEIR_OK;
 	while (done < count) {
 		struct tail tail = begin_at_tail(ring);
-		uint64_t length = count - done < LONGEST ? count - done : LONGEST;
+		/*
+		 * No more than what an arena is made for: beside a tail that is old by now, the room may seem
+		 * larger than the ring, and the cells are written before the publish fails.
+		 */
+		uint64_t length = count - done < longest(ring->capacity) ? count - done : longest(ring->capacity);
 
 		*status = look_for_room(ring, &tail, &length);
 		if (*status == WEIR_OK)
@@ -589,11 +600,6 @@ static bool has_room(const weir_ring *ring)
 const struct weiri_ring_ops weiri_span16_ops = {enqueue, dequeue, counts, has_value, has_room};
 
 /* -- memory ------------------------------------------------------------------------------------ */
-
-static size_t longest(size_t capacity)
-{
-	return capacity < LONGEST ? capacity : (size_t)LONGEST;
-}
 
 static size_t arena_size(size_t capacity)
 {
