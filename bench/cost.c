@@ -86,6 +86,14 @@ static void ring_64(void)
 	ring_of(WEIR_RING_FORMAT_LTQ64);
 }
 
+static void ring_spans(void)
+{
+	ring_of(weir_ring_memsize(
+				1, &(struct weir_ring_options){WEIR_RING_OPTIONS_INIT, .format = WEIR_RING_FORMAT_SPAN16}) != 0
+	            ? WEIR_RING_FORMAT_SPAN16
+	            : WEIR_RING_FORMAT_BEST);
+}
+
 static void ring_end(void)
 {
 	weir_ring_destroy(ring, NULL);
@@ -763,6 +771,10 @@ static const struct operation {
 	{"ring LTQ64 dequeue", ring_64, ring_enqueue, ring_dequeue, nothing, ring_end},
 	{"ring LTQ64 enqueue of 32", ring_64, nothing, ring_enqueue_many, ring_dequeue_many, ring_end},
 	{"ring LTQ64 dequeue of 32", ring_64, ring_enqueue_many, ring_dequeue_many, nothing, ring_end},
+	{"ring SPAN16 enqueue", ring_spans, nothing, ring_enqueue, ring_dequeue, ring_end},
+	{"ring SPAN16 dequeue", ring_spans, ring_enqueue, ring_dequeue, nothing, ring_end},
+	{"ring SPAN16 enqueue of 32", ring_spans, nothing, ring_enqueue_many, ring_dequeue_many, ring_end},
+	{"ring SPAN16 dequeue of 32", ring_spans, ring_enqueue_many, ring_dequeue_many, nothing, ring_end},
 	{"mpsc enqueue", mpsc_begin, nothing, mpsc_enqueue, mpsc_dequeue, mpsc_end},
 	{"mpsc dequeue", mpsc_begin, mpsc_enqueue, mpsc_dequeue, nothing, mpsc_end},
 	{"mpsc dequeue of 32", mpsc_begin, mpsc_enqueue_many, mpsc_dequeue_many, nothing, mpsc_end},

@@ -40,6 +40,8 @@ static void set_up_ring(struct stress_thread *self, enum any_ring_kind kind)
 	enum weir_ring_format format = stress_one_in(self, 2) ? WEIR_RING_FORMAT_LTQ64 : WEIR_RING_FORMAT_BEST;
 	enum weir_status status;
 
+	if (stress_has_ltq16() && stress_one_in(self, 2))
+		format = WEIR_RING_FORMAT_SPAN16;
 	under_test.bounds = (struct history_bounds){.capacity = burst_draw_capacity(self)};
 	status = any_ring_create(kind, (size_t)under_test.bounds.capacity, format, &under_test.ring);
 	STRESS_CHECK(status == WEIR_OK, "a ring: %s", weir_status_name(status));

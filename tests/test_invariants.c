@@ -49,6 +49,7 @@
 #include "reclaim/scope.h"
 #include "ring/layout.h"
 #include "ring/ring_list.h"
+#include "ring/span16.h"
 #include "run/countdown.h"
 #include "run/critical_section.h"
 #include "run/deque.h"
@@ -287,6 +288,71 @@ static void swap_two_keys(void)
 Test(invariants, priority_queue)
 {
 	expect_broken("I3", swap_two_keys);
+}
+
+/* A ring of 4 values in the SPAN16 format, with a span of 3 inside. */
+static weir_ring *ring_of_a_span(void)
+{
+	weir_ring *ring = ring_of(WEIR_RING_FORMAT_SPAN16);
+	uint64_t values[3] = {1, 2, 3};
+	size_t done;
+
+	if (weir_ring_try_enqueue_many(ring, values, 3, &done) != WEIR_OK || done != 3)
+		_exit(1);
+	return ring;
+}
+
+static void leave_a_gap_behind_the_tail(void)
+{
+	weir_ring *ring = ring_of_a_span();
+	uint64_t beyond = weiri_load_relaxed(&ring->tail_hint) + 1;
+
+	weiri_store_relaxed(&slot_of(ring, beyond)->state, base_of(ring, beyond) + 1);
+	weir_ring_destroy(ring, NULL);
+}
+
+static void move_the_head_beyond_the_tail(void)
+{
+	weir_ring *ring = ring_of_a_span();
+
+	weiri_store_relaxed(&ring->head, (first_ticket(ring) << OFFSET_BITS) + 4);
+	weir_ring_destroy(ring, NULL);
+}
+
+static void publish_more_than_fits(void)
+{
+	weir_ring *ring = ring_of_a_span();
+	uint64_t first = first_ticket(ring);
+
+	weiri_store_relaxed(&slot_of(ring, first)->state, base_of(ring, first) + 5);
+	weir_ring_destroy(ring, NULL);
+}
+
+static void promise_too_much_room(void)
+{
+	weir_ring *ring = ring_of_a_span();
+
+	weiri_store_relaxed(&ring->limit, weiri_load_relaxed(&ring->limit) + 1);
+	weir_ring_destroy(ring, NULL);
+}
+
+static void lose_the_span_of_the_head(void)
+{
+	weir_ring *ring = ring_of_a_span();
+
+	weiri_store_relaxed(&ring->head, (first_ticket(ring) + 3) << OFFSET_BITS | 1);
+	weir_ring_destroy(ring, NULL);
+}
+
+Test(invariants, ring_of_spans)
+{
+	if (!weiri_ltq16_available())
+		return;
+	expect_broken("N2", leave_a_gap_behind_the_tail);
+	expect_broken("N3", move_the_head_beyond_the_tail);
+	expect_broken("N4", publish_more_than_fits);
+	expect_broken("N5", promise_too_much_room);
+	expect_broken("N6", lose_the_span_of_the_head);
 }
 
 Test(invariants, ring)

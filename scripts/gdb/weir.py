@@ -118,9 +118,24 @@ def owner_of(op):
 # ---- queues ----
 
 
+def span_counts(ring):
+    """The same for a ring of spans, from its head and its slots, one of which describes the newest span."""
+    shift, slots = number(ring["shape"]["shift"]), number(ring["shape"]["mask"]) + 1
+    if slots > MOST_SLOTS:
+        return None
+    memory = bytes(gdb.selected_inferior().read_memory(number(ring["slots"]), slots * 16))
+    states = [word[0] & (1 << 63) - 1 for word in struct.iter_unpack("=QQ", memory)]
+    head = unsigned(ring["head"])
+    out = (head >> 8) + (head & 0xFF) - slots
+    ends = [(state >> 9 << shift | i) + (state & 0x1FF) for i, state in enumerate(states) if state != 0]
+    return max([end - slots for end in ends] + [out]), out
+
+
 def ring_counts(ring):
     """Returns how many values went in and came out, which follows from the laps of the slots. None: there are too many slots."""
     capacity = number(ring["capacity"])
+    if "SPAN16" in str(ring["format"]):
+        return span_counts(ring)
     wide = "LTQ16" in str(ring["format"])
     if capacity > MOST_SLOTS:
         return None

@@ -152,6 +152,7 @@ static bool no(const weir_ring *ring)
 }
 
 const struct weiri_ring_ops weiri_ltq16_ops = {enqueue, dequeue, counts, no, no};
+const struct weiri_ring_ops weiri_span16_ops = {enqueue, dequeue, counts, no, no};
 
 enum weir_status weiri_ltq16_enqueue(weir_ring *ring, uint64_t value)
 {

@@ -19,8 +19,8 @@
  * Progress: lock-free while fewer than SPARES threads are stalled inside an enqueue. Beyond that an
  *   enqueue waits for a spare. LTQ16 has no such limit.
  */
-#include "reclaim/record.h"
 #include "ring/algorithm.h"
+#include "ring/place.h"
 
 enum { SPARES = WEIRI_RING_SPARES, NO_CELL = -1 };
 
@@ -29,20 +29,10 @@ struct spare {
 	_Alignas(WEIRI_LINE) _Atomic(int64_t) cell;
 };
 
-#if defined(WEIRI_UNDER_MODEL) /* stress/model: a scope sets which threads begin at the same place */
-WEIRI_TLS uint32_t weiri_ltq64_first_place;
+_Static_assert(SPARES == 1 << WEIRI_PLACE_BITS, "weiri_first_place() must cover the places");
 
-static size_t first_place(void)
-{
-	return weiri_ltq64_first_place;
-}
-#else
-static WEIRI_ALWAYS_INLINE size_t first_place(void)
-{
-	_Static_assert(SPARES == 1 << (64 - 58), "the hash must cover the places");
-	/* The address differs from thread to thread. */
-	return (size_t)(((uintptr_t)&weiri_record_mine >> 6) * UINT64_C(0x9E3779B97F4A7C15) >> 58);
-}
+#if defined(WEIRI_UNDER_MODEL)
+WEIRI_TLS uint32_t weiri_ring_first_place;
 #endif
 
 static WEIRI_ALWAYS_INLINE _Atomic(uint64_t) *word_at(const weir_ring *ring, size_t index)
@@ -77,7 +67,7 @@ static int64_t borrow(weir_ring *ring, struct spare **place)
 {
 	struct spare *spares = ring->spares;
 
-	for (size_t i = first_place();; i++) {
+	for (size_t i = weiri_first_place();; i++) {
 		*place = &spares[i % SPARES];
 		/* [relaxed] a look first: it does not take the cache line from its owner. */
 		if (weiri_load_relaxed(&(*place)->cell) != NO_CELL) {

@@ -8,14 +8,18 @@
 
 static inline const struct weiri_ring_ops *weiri_ring_ops_of(const weir_ring *ring)
 {
-	return ring->format == WEIR_RING_FORMAT_LTQ16 ? &weiri_ltq16_ops : &weiri_ltq64_ops;
+	if (ring->format == WEIR_RING_FORMAT_LTQ16)
+		return &weiri_ltq16_ops;
+	return ring->format == WEIR_RING_FORMAT_SPAN16 ? &weiri_span16_ops : &weiri_ltq64_ops;
 }
 
 /* weir_ring_try_enqueue() without the check for NULL. */
 static WEIRI_ALWAYS_INLINE enum weir_status weiri_ring_enqueue_one(weir_ring *ring, uint64_t value)
 {
-	return WEIRI_LIKELY(ring->format == WEIR_RING_FORMAT_LTQ16) ? weiri_ltq16_enqueue(ring, value)
-	                                                            : weiri_ltq64_enqueue(ring, value);
+	if (WEIRI_LIKELY(ring->format == WEIR_RING_FORMAT_LTQ16))
+		return weiri_ltq16_enqueue(ring, value);
+	return ring->format == WEIR_RING_FORMAT_SPAN16 ? weiri_span16_enqueue(ring, value)
+	                                               : weiri_ltq64_enqueue(ring, value);
 }
 
 /*
@@ -25,8 +29,10 @@ static WEIRI_ALWAYS_INLINE enum weir_status weiri_ring_enqueue_one(weir_ring *ri
 static WEIRI_ALWAYS_INLINE enum weir_status weiri_ring_dequeue_one(weir_ring *ring, uint64_t *value,
                                                                    weiri_ring_before *before)
 {
-	return WEIRI_LIKELY(ring->format == WEIR_RING_FORMAT_LTQ16) ? weiri_ltq16_dequeue_behind(ring, value, before)
-	                                                            : weiri_ltq64_dequeue_behind(ring, value, before);
+	if (WEIRI_LIKELY(ring->format == WEIR_RING_FORMAT_LTQ16))
+		return weiri_ltq16_dequeue_behind(ring, value, before);
+	return ring->format == WEIR_RING_FORMAT_SPAN16 ? weiri_span16_dequeue_behind(ring, value, before)
+	                                               : weiri_ltq64_dequeue_behind(ring, value, before);
 }
 
 /*
