@@ -250,20 +250,6 @@ static void act_on_queue(struct stress_thread *self, struct history_log *log, ui
 		dequeue(log, waits);
 }
 
-/*
- * The shuffle queue's refusals are exact only if no put or take is under way, because credits are
- * counted separately from items (see its store). Two examples show this. In the first, a put has
- * added its item but not yet its credit. A take gets that item with the credit of another item,
- * which is then inside without a credit. In the second, a take that has its credit finds an item
- * that is newer than an "empty" that was returned meanwhile. Refusals during other calls are
- * therefore dropped; everything else must be right.
- */
-static void drop_weak_refusals(struct history *history, void *context)
-{
-	(void)context;
-	burst_drop_weak(history, 1u << HISTORY_PUT_FULL | 1u << HISTORY_TAKE_EMPTY, 1u << HISTORY_PUT | 1u << HISTORY_TAKE);
-}
-
 void scenario_history_queue_fifo(void)
 {
 	burst_run_fifo((struct burst){.set_up = set_up_fifo, .act = act_on_queue, .tear_down = tear_down_queue},
@@ -272,8 +258,6 @@ void scenario_history_queue_fifo(void)
 
 void scenario_history_shuffle(void)
 {
-	burst_run_multiset(
-		(struct burst){
-			.set_up = set_up_shuffle, .act = act_on_queue, .tear_down = tear_down_queue, .prepare = drop_weak_refusals},
-		&under_test.bounds);
+	burst_run_multiset((struct burst){.set_up = set_up_shuffle, .act = act_on_queue, .tear_down = tear_down_queue},
+	                   &under_test.bounds);
 }

@@ -41,8 +41,6 @@
 #include "areas/area.h"
 #include "areas/keyed_join_part.h"
 #include "areas/map_entry.h"
-#include "queue/index_set.h"
-#include "queue/shuffle.h"
 #include "areas/tree.h"
 #include "reclaim/eras.h"
 #include "reclaim/magazine.h"
@@ -675,33 +673,6 @@ Test(invariants, cancel)
 
 /* -- tensor, metrics --------------------------------------------------------------------------- */
 
-/* The first members are those of shuffle.c. */
-struct shuffle {
-	size_t capacity, min_left, memory_size;
-	_Atomic(uint64_t) *slots;
-	struct weiri_index_set free, full;
-};
-
-static void lose_an_item(void)
-{
-	struct weiri_shuffle *shuffle = weiri_shuffle_create(8, 0, 1, weir_default_allocator());
-
-	if (shuffle == NULL || weiri_shuffle_put(shuffle, 1, 0) != WEIR_OK)
-		_exit(1);
-	weiri_store_relaxed(&((struct shuffle *)(void *)shuffle)->full.bits[0], 0);
-	weiri_shuffle_destroy(shuffle);
-}
-
-static void fill_a_free_slot(void)
-{
-	struct weiri_shuffle *shuffle = weiri_shuffle_create(8, 0, 1, weir_default_allocator());
-
-	if (shuffle == NULL)
-		_exit(1);
-	weiri_index_set_add(&((struct shuffle *)(void *)shuffle)->full, 3);
-	weiri_shuffle_destroy(shuffle);
-}
-
 static void release_twice(void)
 {
 	weir_tensor *tensor = NULL;
@@ -1102,18 +1073,6 @@ Test(invariants, named_store)
 
 /* -- queue ------------------------------------------------------------------------------------- */
 
-static void add_twice(void)
-{
-	struct weiri_index_set set;
-	uint64_t memory[4];
-
-	if (weiri_index_set_size(8) > sizeof(memory))
-		_exit(1);
-	weiri_index_set_init(&set, memory, 8, 0);
-	weiri_index_set_add(&set, 3);
-	weiri_index_set_add(&set, 3);
-}
-
 static int compare_numbers(const void *key, const void *item)
 {
 	int a = *(const int *)key, b = *(const int *)item;
@@ -1269,17 +1228,6 @@ static void complete_an_incomplete_tuple(void)
 		_exit(1);
 	((struct weiri_keyed_join_part *)((struct keyed_join_content *)content_of(join))->incomplete->item)->have = 3;
 	(void)weir_keyed_join_destroy(join, NULL);
-}
-
-Test(invariants, index_set)
-{
-	expect_broken("S1", add_twice);
-}
-
-Test(invariants, shuffle)
-{
-	expect_broken("B1", lose_an_item);
-	expect_broken("B3", fill_a_free_slot);
 }
 
 Test(invariants, tree)

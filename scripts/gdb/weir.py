@@ -149,11 +149,6 @@ def ring_counts(ring):
     return sum(state + 1 >> 1 for state in states), sum(state >> 1 for state in states)
 
 
-def shuffle_counts(shuffle):
-    out = unsigned(shuffle["draws"]["takes"])
-    return out + (unsigned(shuffle["credits"]) & 0xFFFFFF), out
-
-
 def priority_counts(queue):
     """Counts from the node that was the dummy before, along the links of taken nodes, to the present dummy."""
     shift = number(queue["tag_shift"])
@@ -168,7 +163,7 @@ def priority_counts(queue):
 
 
 def store_counts(queue):
-    for store, counts in (("ring", ring_counts), ("shuffle", shuffle_counts), ("priority", priority_counts)):
+    for store, counts in (("ring", ring_counts), ("drawn", ring_counts), ("priority", priority_counts)):
         if number(queue[store]) != 0:
             return counts(queue[store].dereference())
     return None

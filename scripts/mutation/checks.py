@@ -62,7 +62,6 @@ NOTICING = {
     "lib/flow/areas/map_staging": ("map_staging",),
     "lib/weir/queue/announce": ("dump",),
     "lib/weir/inspect/dump": ("dump", "dump_area"),
-    "lib/weir/queue/index_set": ("index_set", "shuffle"),
     "lib/weir/queue/pump": ("queue_stats", "queue", "queue_operation", "queue_batch", "queue_close",
                             "queue_fair", "queue_races", "select"),
     "lib/weir/sync/registry": ("dump", "dump_area"),

@@ -58,6 +58,16 @@ struct weiri_ring_counts {
 	uint64_t in, out;
 };
 
+/* A draw (draw.h): the seed of the ring, and how many values stay inside while the ring is open. */
+struct weiri_draw {
+	uint64_t seed;
+	size_t min_left;
+	enum weiri_ring_at_end at_end;
+};
+
+/* The greatest capacity of a ring of draws. */
+enum { WEIRI_DRAW_MAX_CAPACITY = (1 << 24) - 1 };
+
 /* The operations of a format. A closed ring refuses an enqueue unless it is `admitted`. */
 struct weiri_ring_ops {
 	size_t (*enqueue)(weir_ring *ring, const uint64_t values[], size_t count, bool admitted, enum weir_status *status);
@@ -93,6 +103,9 @@ enum weir_status weiri_ltq64_dequeue_one_alone(weir_ring *ring, uint64_t *value)
 enum weir_status weiri_span16_enqueue(weir_ring *ring, uint64_t value);
 enum weir_status weiri_span16_dequeue(weir_ring *ring, uint64_t *value);
 enum weir_status weiri_span16_dequeue_behind(weir_ring *ring, uint64_t *value, weiri_ring_before *before);
+/* For weiri_ring_draw(). */
+enum weir_status weiri_ltq16_draw(weir_ring *ring, const struct weiri_draw *draw, uint64_t *value);
+enum weir_status weiri_ltq64_draw(weir_ring *ring, const struct weiri_draw *draw, uint64_t *value);
 extern const struct weiri_ring_ops weiri_ltq16_ops;
 extern const struct weiri_ring_ops weiri_ltq64_ops;
 extern const struct weiri_ring_ops weiri_span16_ops;

@@ -204,6 +204,18 @@ struct weiri_ring_counts weiri_ring_counts(const weir_ring *ring)
 	return weiri_ring_ops_of(ring)->counts(ring);
 }
 
+bool weiri_ring_can_draw(const weir_ring *ring, size_t min_left)
+{
+	struct weiri_ring_counts counts;
+
+	if (min_left == 0 || weir_ring_closed(ring))
+		return weiri_ring_ops_of(ring)->has_value(ring);
+	do { /* `out` was exact at an earlier moment than `in`: if it has not changed, both are of one */
+		counts = weiri_ring_counts(ring);
+	} while (counts.in - counts.out > min_left && weiri_ring_counts(ring).out != counts.out);
+	return counts.in - counts.out > min_left;
+}
+
 size_t weir_ring_size_approx(const weir_ring *ring)
 {
 	struct weiri_ring_counts counts;
