@@ -211,6 +211,13 @@ static void queue_begin(void)
 	must(weir_queue_create(&options, &queue, NULL));
 }
 
+static void queue_for_batches_begin(void)
+{
+	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = CAPACITY, .flags = WEIR_QUEUE_BATCHES};
+
+	must(weir_queue_create(&options, &queue, NULL));
+}
+
 static void queue_end(void)
 {
 	must(weir_queue_destroy(queue, NULL));
@@ -843,6 +850,10 @@ static const struct operation {
 	{"queue dequeue", queue_begin, queue_enqueue, queue_dequeue, nothing, queue_end},
 	{"queue try enqueue of 32", queue_begin, nothing, queue_try_enqueue_many, queue_try_dequeue_many, queue_end},
 	{"queue try dequeue of 32", queue_begin, queue_try_enqueue_many, queue_try_dequeue_many, nothing, queue_end},
+	{"queue for batches try enqueue of 32", queue_for_batches_begin, nothing, queue_try_enqueue_many,
+     queue_try_dequeue_many, queue_end},
+	{"queue for batches try dequeue of 32", queue_for_batches_begin, queue_try_enqueue_many, queue_try_dequeue_many,
+     nothing, queue_end},
 	{"shuffle queue try enqueue", shuffle_begin, nothing, queue_try_enqueue, queue_try_dequeue, queue_end},
 	{"shuffle queue try dequeue", shuffle_begin, queue_try_enqueue, queue_try_dequeue, nothing, queue_end},
 	{"priority enqueue", priority_begin, nothing, priority_enqueue, priority_dequeue, priority_end},

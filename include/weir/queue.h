@@ -89,8 +89,17 @@ enum weir_queue_order {
 	WEIR_QUEUE_PRIORITY = 2 /* the smallest key leaves first, equal keys in FIFO order */
 };
 
-/* flags: a newcomer goes behind the waiters */
-enum weir_queue_flags { WEIR_QUEUE_FAIR = 1 };
+enum weir_queue_flags {
+	WEIR_QUEUE_FAIR = 1, /* a newcomer goes behind the waiters */
+	/*
+	 * FIFO only. For queues whose items mostly move in batches: the ring inside has the format SPAN16
+	 * (weir/ring.h) if the machine has it. There a batch of up to 256 items that finds room goes in
+	 * by one compare-and-swap, and a batch comes out by one for each 64; otherwise each item takes
+	 * one. Single items are slower between threads at full speed, and the ring takes about 100 bytes
+	 * for each item of the capacity instead of 16.
+	 */
+	WEIR_QUEUE_BATCHES = 2
+};
 
 /* Called for each item that is still stored when the queue is destroyed. */
 typedef void weir_queue_drop_fn(void *context, void *item);
@@ -130,6 +139,7 @@ struct weir_queue_options {
  * - an argument is NULL, struct_size is wrong, or the order or a flag is unknown;
  * - the capacity is 0 or too large;
  * - min_after_dequeue is not less than the capacity, or the queue does not shuffle;
+ * - WEIR_QUEUE_BATCHES is set, and the queue is not FIFO;
  * - a priority queue has no key, or another queue has one.
  * @since 0.1
  */

@@ -215,10 +215,10 @@ static int check(const struct scope *scope, enum weir_ring_format format)
 	static const uint32_t bounds[WEIR_MODEL_CALLS] = {0};
 	char name[SCOPE_NAME];
 	struct weir_model_program program = prepare(scope, format, name);
-	int bad = scope_as_far_as(&program, scope_long() ? 0 : 100000);
+	int bad = scope_as_far_as(&program, scope_long() ? 0 : 30000);
 
 	program = prepare(scope, format, name);
-	return bad | scope_stops(&program, scope_long() ? 0 : 1000, calls, bounds);
+	return bad | scope_stops(&program, scope_long() ? 0 : 300, calls, bounds);
 }
 
 int main(int argc, char **argv)
