@@ -101,13 +101,17 @@ size_t RING_FORMAT(dequeue_alone)(weir_ring *ring, uint64_t values[], size_t cou
 	return walk_dequeue_alone(ring, &format, values, count, status);
 }
 
+static WEIRI_NOINLINE enum weir_status dequeue_alone_from(weir_ring *ring, uint64_t *value)
+{
+	enum weir_status status;
+
+	(void)walk_dequeue_alone(ring, &format, value, 1, &status);
+	return status;
+}
+
 enum weir_status RING_FORMAT(dequeue_one_alone)(weir_ring *ring, uint64_t *value)
 {
-	enum weir_status status = WEIR_OK;
-
-	if (WEIRI_UNLIKELY(!dequeue_alone_at_head(ring, &format, value)))
-		(void)RING_FORMAT(dequeue_alone)(ring, value, 1, &status);
-	return status;
+	return WEIRI_LIKELY(dequeue_alone_at_head(ring, &format, value)) ? WEIR_OK : dequeue_alone_from(ring, value);
 }
 
 enum weir_status RING_FORMAT(draw)(weir_ring *ring, const struct weiri_draw *draw, uint64_t *value)
