@@ -264,6 +264,7 @@ struct priority_node {
 struct priority_queue {
 	_Atomic(uint32_t) closing;
 	size_t capacity;
+	uint64_t index_mask;
 	unsigned tag_shift, levels;
 	struct priority_node *nodes;
 };
