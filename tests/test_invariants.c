@@ -28,6 +28,7 @@
 #include <weir/store.h>
 #include <weir/flow/op.h>
 #include <weir/tensor.h>
+#include <weir/transport.h>
 #include <weir/txn.h>
 #include <weir/value.h>
 #include <weir/var.h>
@@ -41,6 +42,7 @@
 #include "areas/area.h"
 #include "areas/keyed_join_part.h"
 #include "areas/map_entry.h"
+#include "monitored/monitored.h"
 #include "areas/tree.h"
 #include "reclaim/eras.h"
 #include "reclaim/magazine.h"
@@ -53,6 +55,8 @@
 #include "run/deque.h"
 #include "sync/pending.h"
 #include "run/inbox.h"
+#include "run/meeting.h"
+#include "run/numbers.h"
 #include "run/members.h"
 #include "shm/frames.h"
 #include "shm/newest.h"
@@ -1342,7 +1346,8 @@ struct queue_runner {
 	size_t thread_count;
 	uint64_t end_codes;
 	weir_queue_runner_close_fn *close, *cancel;
-	void *queue, *own;
+	void *queue, *own, *kept;
+	size_t kept_size;
 	char name[32];
 	void *coordinator, *hook;
 	_Atomic(uint32_t) running, left;
@@ -1507,6 +1512,74 @@ Test(invariants, countdown)
 	expect_broken("C1", arrive_twice);
 }
 
+static void forget_sum(void *context, enum weir_status status, const weir_error *error, weir_tensor *sum)
+{
+	(void)context, (void)status, (void)error;
+	weir_tensor_release(sum);
+}
+
+/* The first members are those of ranks.c. */
+struct group_of_ranks {
+	weir_allocator allocator;
+	size_t bytes;
+	struct weiri_countdown users;
+	char *name;
+	uint32_t size, channel_count;
+	struct weiri_meeting *meeting; /* the first member of a channel */
+};
+
+static void spoil_meeting(weir_ranks *ranks)
+{
+	weiri_store_relaxed(&((struct group_of_ranks *)(void *)ranks)->meeting->word, 1);
+}
+
+static void come_twice(void)
+{
+	struct weiri_meeting meeting;
+	uint64_t number;
+
+	weiri_meeting_init(&meeting);
+	(void)weiri_meeting_come(&meeting, 1, 3, &number);
+	(void)weiri_meeting_come(&meeting, 1, 3, &number);
+}
+
+static void give_a_number_twice(void)
+{
+	struct weiri_numbers numbers;
+	uint32_t number;
+
+	weiri_numbers_init(&numbers);
+	if (!weiri_number_take(&numbers, 4, &number))
+		_exit(1);
+	weiri_number_give(&numbers, number);
+	weiri_number_give(&numbers, number);
+}
+
+/* The first rank is told to be in the meeting, and has put no transfer into its place. */
+static void hold_a_meeting_without_a_transfer(void)
+{
+	struct weir_channel what = {"w", WEIR_F32, NULL};
+	struct weir_reduction reduction = {.divisor = 1, .done = forget_sum};
+	weir_ranks *ranks;
+	weir_transport *second;
+	weir_transfer *transfer;
+
+	if (weir_ranks_create(2, NULL, &ranks, NULL) != WEIR_OK || weir_tensor_scalar_f32(1, &reduction.input) != WEIR_OK)
+		_exit(1);
+	second = weir_ranks_transport(ranks, 1);
+	if (second->open(second, &what, &reduction.channel, NULL) != WEIR_OK)
+		_exit(1);
+	spoil_meeting(ranks);
+	(void)second->start(second, &reduction, &transfer, NULL);
+}
+
+Test(invariants, ranks)
+{
+	expect_broken("E2", come_twice);
+	expect_broken("N1", give_a_number_twice);
+	expect_broken("K1", hold_a_meeting_without_a_transfer);
+}
+
 Test(invariants, inbox)
 {
 	expect_broken("I1", leave_a_gap);
@@ -1613,4 +1686,55 @@ Test(invariants, of_shared_memory)
 	expect_broken("N1", no_buffer_left_to_write);
 	expect_broken("N3", buffer_beyond_the_last);
 	expect_broken("N4", publish_without_the_role);
+}
+
+static weir_graph *monitored_graph;
+
+static enum weir_status make_monitored_session(void *context, weir_session **session, weir_error *error)
+{
+	struct weir_session_options options = {WEIR_SESSION_OPTIONS_INIT, .flags = WEIR_SESSION_NO_THREADS};
+
+	(void)context;
+	return weir_session_create(monitored_graph, &options, session, error);
+}
+
+static weir_monitored *monitored_begin(void)
+{
+	struct weir_monitored_options options = {WEIR_MONITORED_OPTIONS_INIT, .make = make_monitored_session};
+	weir_monitored *monitored = NULL;
+
+	if (weir_graph_create(NULL, &monitored_graph, NULL) != WEIR_OK ||
+	    weir_monitored_create(&options, &monitored, NULL) != WEIR_OK)
+		_exit(1);
+	return monitored;
+}
+
+static void end_a_life_with_calls_inside(void)
+{
+	(void)weiri_life_end(monitored_begin(), NULL);
+}
+
+static void enter_a_life_that_is_not_open(void)
+{
+	weir_monitored *monitored = monitored_begin();
+
+	monitored->life.open = false;
+	(void)weir_monitored_run(monitored, NULL, 0, NULL, 0, NULL, NULL, 0, WEIR_NO_DEADLINE, NULL, NULL, NULL);
+}
+
+static void begin_a_life_beside_a_runner(void)
+{
+	weir_monitored *monitored = monitored_begin();
+
+	weiri_life_drain(monitored);
+	(void)weiri_life_end(monitored, NULL);
+	monitored->life.runner_count = 1;
+	(void)weiri_life_begin(monitored, NULL);
+}
+
+Test(invariants, of_monitored_sessions)
+{
+	expect_broken("M1", end_a_life_with_calls_inside);
+	expect_broken("M2", enter_a_life_that_is_not_open);
+	expect_broken("M3", begin_a_life_beside_a_runner);
 }
