@@ -187,12 +187,12 @@ static WEIRI_ALWAYS_INLINE enum weir_status walk_draw(weir_ring *ring, const str
 {
 	uint64_t head = begin(&ring->head_hint);
 	struct range inside;
-	enum weir_status status;
 	struct look seen;
 	struct hand hand;
 
 	do {
-		status = find_value(ring, format, draw->at_end, &head, &seen);
+		enum weir_status status = find_value(ring, format, draw->at_end, &head, &seen);
+
 		if (WEIRI_UNLIKELY(status != WEIR_OK))
 			return status;
 		inside = (struct range){head, find_end(ring, format, head)};
