@@ -153,12 +153,11 @@ static WEIRI_ALWAYS_INLINE enum weir_status find_value(weir_ring *ring, const st
 	}
 }
 
-/* Returns the tail as of some moment of the call, for a head where there is a value. */
-static WEIRI_ALWAYS_INLINE uint64_t find_end(const weir_ring *ring, const struct slot_format *format, uint64_t head)
+/* Returns the tail as of some moment of the call. */
+static WEIRI_ALWAYS_INLINE uint64_t find_end(const weir_ring *ring, const struct slot_format *format)
 {
-	uint64_t ticket = begin(&ring->tail_hint), next = next_of(ring->shape, head);
+	uint64_t ticket = begin(&ring->tail_hint);
 
-	ticket = ticket > next ? ticket : next; /* the hint may be older than the head */
 	return WEIRI_UNLIKELY(is_done(ring, format, ticket, BY_ENQUEUE)) ? leap(ring, format, ticket, BY_ENQUEUE) : ticket;
 }
 
@@ -195,7 +194,7 @@ static WEIRI_ALWAYS_INLINE enum weir_status walk_draw(weir_ring *ring, const str
 
 		if (WEIRI_UNLIKELY(status != WEIR_OK))
 			return status;
-		inside = (struct range){head, find_end(ring, format, head)};
+		inside = (struct range){head, find_end(ring, format)};
 		/* The close lifts the minimum. It is read last: if it is not seen, the minimum held. */
 		if (WEIRI_UNLIKELY(count_of(ring, inside) <= draw->min_left) && !is_closed(ring))
 			return WEIR_WOULD_BLOCK;
