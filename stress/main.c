@@ -7,6 +7,7 @@
 static const struct stress_scenario scenarios[] = {
 	{"ring_ltq16", "no loss, duplicate or reordering; exact capacity; closing is final", scenario_ring_ltq16},
 	{"ring_ltq64", "the same with slots of one word", scenario_ring_ltq64},
+	{"ring_span16", "the same of spans, in which a batch is one publication", scenario_ring_span16},
 	{"ring_stopped", "a thread stalled anywhere in a ring blocks no other", scenario_ring_stopped},
 	{"mpsc_ltq16", "the same for rings of one consumer", scenario_mpsc_ltq16},
 	{"mpsc_ltq64", "the same with slots of one word", scenario_mpsc_ltq64},
@@ -55,6 +56,7 @@ static const struct stress_scenario scenarios[] = {
 	{"map_staging_stopped", "a thread stalled anywhere in a map staging area blocks no other",
      scenario_map_staging_stopped},
 	{"dataflow", "one order explains what the ops of random graphs saw, and values are as computed", scenario_dataflow},
+	{"ranks", "sums have one share of each rank; mirrors never differ in a snapshot", scenario_ranks},
 	{"pool", "tasks run as often as they were submitted", scenario_pool},
 	{"coordinator", "simultaneous requests to stop: one cause is kept, all threads end", scenario_coordinator},
 	{"history_ring", "recorded histories of rings are linearizable", scenario_history_ring},
