@@ -1,6 +1,7 @@
 /*
  * run.c - weir_session_run: checks, starts a step, waits for it, and returns the fetched values.
  */
+#include "base/compiler.h"
 #include "base/error.h"
 #include "reclaim/interrupt.h"
 #include "session/session.h"
@@ -92,8 +93,10 @@ enum weir_status weiri_step_run(const struct weiri_step_request *request, weir_t
 	return status;
 }
 
-enum weir_status weiri_session_run(const char *call, weir_session *session, struct weiri_signature *signature,
-                                   struct weiri_step_request *request, weir_tensor *results[], weir_error *error)
+/* Inlined at both places, because the request is then built in place. */
+static WEIRI_ALWAYS_INLINE enum weir_status run(const char *call, weir_session *session,
+                                                struct weiri_signature *signature, struct weiri_step_request *request,
+                                                weir_tensor *results[], weir_error *error)
 {
 	enum weir_status status;
 
@@ -108,6 +111,12 @@ enum weir_status weiri_session_run(const char *call, weir_session *session, stru
 		return weiri_step_run(request, results, error);
 	weiri_gate_leave(&session->gate);
 	return status;
+}
+
+enum weir_status weiri_session_run(const char *call, weir_session *session, struct weiri_signature *signature,
+                                   struct weiri_step_request *request, weir_tensor *results[], weir_error *error)
+{
+	return run(call, session, signature, request, results, error);
 }
 
 enum weir_status weir_session_run(weir_session *session, const struct weir_feed feeds[], size_t feed_count,
@@ -126,6 +135,5 @@ enum weir_status weir_session_run(weir_session *session, const struct weir_feed 
 		.fed = {feeds != NULL ? &feeds->value : NULL, sizeof(*feeds)}, .deadline_ns = deadline_ns, .cancel = cancel};
 	enum weir_status status = check_arguments(session, &signature, results, error);
 
-	return status == WEIR_OK ? weiri_session_run("weir_session_run", session, &signature, &request, results, error)
-	                         : status;
+	return status == WEIR_OK ? run("weir_session_run", session, &signature, &request, results, error) : status;
 }
