@@ -720,7 +720,7 @@ Test(gradient, the_second_output_of_a_cross_entropy_has_none)
 static enum weir_status differentiate(const weir_allocator *allocator, void *context)
 {
 	struct weir_graph_options options = {WEIR_GRAPH_OPTIONS_INIT, .allocator = allocator};
-	weir_output x, y, parts[2], gradient;
+	weir_output x, y = {0}, parts[2], gradient;
 	weir_shape shape = kit_shape(2, 2, 2);
 	struct weir_argument arguments[2];
 	weir_graph *graph;

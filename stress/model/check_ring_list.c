@@ -180,7 +180,7 @@ static int check(const char *name, size_t threads, struct scene start)
 	struct weir_model_program program = {name, threads, &scene, sizeof(scene), setup, thread, finish};
 
 	scene = start;
-	return scope_as_far_as(&program, scope_long() ? 0 : 100000);
+	return scope_as_far_as(&program, scope_long() ? 0 : 70000);
 }
 
 static int check_progress(const char *name, size_t producers, size_t each)
