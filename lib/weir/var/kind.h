@@ -11,7 +11,9 @@
  *       fields of the version are valid as long as the version may be read, and those of the value
  *       as long as it has references
  *   B2  the release function of a pointer runs once, when the value has no references, unless the
- *       write failed; then the pointer is its caller's
+ *       write failed; then the pointer is its caller's. For the root of a table the same is true of
+ *       its end, which is told whether the version was committed. The stamp says so: a version is
+ *       stamped before it is retired (V5 of version.h)
  * Why a failed commit can still disown its pointers. Its versions may have been installed and
  * replaced. But they were born before the section of the owner, and die in it or later, so they are
  * not freed before the owner leaves it. No thread has taken a reference of their values, because no

@@ -156,6 +156,17 @@ enum weir_status weir_var_update_value(weir_var *var, weir_update_value_fn *fn, 
 
 	if (var == NULL || fn == NULL)
 		return fail_null(var, error);
+	if (var->kind == WEIR_VAR_TABLE)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+		                  "variable \"%s\" has versions of a table: use weir_table_scatter()", var->name);
+	return update(var, &computation, deadline_ns, published, error);
+}
+
+enum weir_status weiri_table_var_update(weir_var *var, weir_update_value_fn *fn, void *context, uint64_t deadline_ns,
+                                        weir_read *published, weir_error *error)
+{
+	struct computation computation = {.of_values = fn, .context = context};
+
 	return update(var, &computation, deadline_ns, published, error);
 }
 

@@ -97,6 +97,7 @@
 #include "reclaim/value.h"
 #include "sync/waitable.h"
 #include "sync/id_set.h"
+#include "var/table_var.h"
 
 #define WEIRI_STAMP_NONE UINT64_C(0)
 #define WEIRI_STAMP_ABORTED UINT64_MAX
@@ -146,7 +147,10 @@ struct weir_var {
 	enum weir_var_kind kind;
 	size_t size; /* of inline values; of pointers: in the budget */
 	struct {
-		weir_pointer_release_fn *release;
+		union {
+			weir_pointer_release_fn *release;
+			weiri_table_end_fn *end; /* of a table's variable */
+		};
 		weir_pointer_size_fn *measure;
 		void *context;
 	} pointers;
