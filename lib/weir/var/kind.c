@@ -58,9 +58,7 @@ static WEIRI_UNSEEN void assert_has_reference(const struct box *box)
 
 static void free_box(struct box *box)
 {
-	weir_allocator allocator = box->version.allocator;
-
-	weiri_block_release(&allocator, box, block_size(box));
+	weiri_block_release(&box->version.allocator, box, block_size(box));
 }
 
 static void end_bytes(struct weiri_value *value)
@@ -84,8 +82,11 @@ static void end_root(struct weiri_value *value)
 {
 	struct box *box = box_of(value);
 	struct held_pointer *held = pointer_in(box);
-	/* [P2 acquire] pairs with the CAS that stamped it: B2. */
-	uint64_t stamp = weiri_load_acquire(&box->version.stamp);
+	/*
+	 * [relaxed] The thread that retired the version had found its stamp (B2). P2 of collect.c and the
+	 * count of references order this load after that.
+	 */
+	uint64_t stamp = weiri_load_relaxed(&box->version.stamp);
 
 	WEIR_ASSERT2(B2, held->pointer != NULL);
 	if (held->end != NULL)
@@ -134,14 +135,19 @@ void weiri_box_release(struct weiri_version *version)
 	struct box *box = (struct box *)(void *)version;
 
 	WEIR_ASSERT_LOOK(assert_has_reference(box));
-	weiri_value_release(&box->value);
+	if (!weiri_value_let_go(&box->value))
+		return;
+	if (WEIRI_LIKELY(box->value.kind == &bytes_kind))
+		free_box(box);
+	else
+		box->value.kind->end(&box->value);
 }
 
 /* -- making versions --------------------------------------------------------------------------- */
 
 /* Returns a box with room for `size` bytes, and `more` bytes to count in the budget, or NULL. */
-static struct box *create_box(struct weiri_record *record, const weir_var *var, size_t size, size_t more,
-                              const struct weiri_value_kind *kind)
+static inline struct box *create_box(struct weiri_record *record, const weir_var *var, size_t size, size_t more,
+                                     const struct weiri_value_kind *kind)
 {
 	size_t lines = (sizeof(struct box) + size + WEIRI_LINE - 1) / WEIRI_LINE;
 	struct box *box = weiri_block_allocate(record, &var->allocator, lines * WEIRI_LINE);
@@ -154,17 +160,20 @@ static struct box *create_box(struct weiri_record *record, const weir_var *var, 
 	return box;
 }
 
-struct weiri_version *weiri_version_of_bytes(struct weiri_record *record, const weir_var *var, const void *bytes,
-                                             void **room)
+static WEIRI_ALWAYS_INLINE struct weiri_version *version_of_bytes(struct weiri_record *record, const weir_var *var,
+                                                                  const void *bytes)
 {
 	struct box *box = create_box(record, var, var->size, 0, &bytes_kind);
 
 	if (box == NULL)
 		return NULL;
-	*room = box + 1;
-	memcpy(*room, bytes, var->size);
-	box->version.shown = *room;
+	box->version.shown = memcpy(box + 1, bytes, var->size);
 	return &box->version;
+}
+
+struct weiri_version *weiri_version_of_bytes(struct weiri_record *record, const weir_var *var, const void *bytes)
+{
+	return version_of_bytes(record, var, bytes);
 }
 
 /* Returns what counts in the budget; no more than may be given as a size. */
@@ -203,10 +212,8 @@ static struct weiri_version *version_of_tensor(struct weiri_record *record, cons
 
 struct weiri_version *weiri_version_of_value(struct weiri_record *record, const weir_var *var, const weir_value *value)
 {
-	void *room;
-
 	switch (var->kind) {
-	case WEIR_VAR_INLINE: return weiri_version_of_bytes(record, var, value->data, &room);
+	case WEIR_VAR_INLINE: return version_of_bytes(record, var, value->data);
 	case WEIR_VAR_POINTER:
 	case WEIR_VAR_TABLE: return version_of_pointer(record, var, value->pointer);
 	default: return version_of_tensor(record, var, value->tensor);

@@ -42,9 +42,8 @@ const char *weiri_kind_text(const weir_var *var, char text[WEIRI_KIND_TEXT_SIZE]
  * its own reference of a tensor, its own copy of bytes, and takes over a pointer.
  */
 struct weiri_version *weiri_version_of_value(struct weiri_record *record, const weir_var *var, const weir_value *value);
-/* Returns a version with a copy of these bytes; `var` is inline. *room is where the copy is. */
-struct weiri_version *weiri_version_of_bytes(struct weiri_record *record, const weir_var *var, const void *bytes,
-                                             void **room);
+/* Returns a version with a copy of these bytes, which it shows; `var` is inline. NULL: no memory. */
+struct weiri_version *weiri_version_of_bytes(struct weiri_record *record, const weir_var *var, const void *bytes);
 /*
  * Called when a write failed and before its version is discarded or retired: a pointer in it is the
  * caller's again. `version` may have any kind of value.
