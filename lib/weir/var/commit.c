@@ -65,8 +65,6 @@
  */
 #include "var/commit.h"
 
-#include <string.h>
-
 #include "base/error.h"
 #include "base/sort.h"
 #include "reclaim/magazine.h"
@@ -318,9 +316,8 @@ static struct weiri_commit *create(struct weiri_record *record, const struct wei
 	if (commit == NULL)
 		return NULL;
 	weiri_retired_init(&commit->retired, size, commit_reclaim);
-	/* As in weiri_version_init(). */
-	memset(&commit->state, 0, sizeof(commit->state)); /* WEIRI_COMMIT_INSTALLING */
-	memset(&commit->moved, 0, sizeof(commit->moved));
+	weiri_store_relaxed(&commit->state, WEIRI_COMMIT_INSTALLING); /* [relaxed] not shared yet, both */
+	weiri_store_relaxed(&commit->moved, (size_t)0);
 	commit->count = 0;
 	commit->allocator = *allocator;
 	for (size_t i = 0; i < count; i++) {

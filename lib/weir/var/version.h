@@ -90,7 +90,6 @@
 #ifndef WEIRI_VAR_VERSION_H
 #define WEIRI_VAR_VERSION_H
 
-#include <string.h>
 #include <weir/var.h>
 
 #include "base/memory.h"
@@ -191,12 +190,9 @@ void weiri_version_reclaim(struct weiri_retired *object);
 static inline void weiri_version_init(struct weiri_record *record, struct weiri_version *version, const weir_var *var,
                                       struct weiri_value *value, size_t bytes)
 {
-	/*
-	 * Field by field: a compiler clears so many bytes with an instruction that takes long to begin. The
-	 * version is not published, so nothing need be atomic.
-	 */
+	/* Field by field: a compiler clears so many bytes with an instruction that takes long to begin. */
 	weiri_retired_init(&version->retired, bytes, weiri_version_reclaim);
-	memset(&version->stamp, 0, sizeof(version->stamp)); /* WEIRI_STAMP_NONE */
+	weiri_store_relaxed(&version->stamp, WEIRI_STAMP_NONE); /* [relaxed] not published, here and below */
 	version->shown = NULL;
 	version->number = 0;
 	version->value = value;
@@ -205,7 +201,7 @@ static inline void weiri_version_init(struct weiri_record *record, struct weiri_
 	version->base_birth = 0;
 	version->older = NULL;
 	version->commit = NULL;
-	memset(&version->seen_at_head, 0, sizeof(version->seen_at_head));
+	weiri_store_relaxed(&version->seen_at_head, (uint16_t)0);
 	version->is_mark = false;
 	version->box_lines = 0;
 	version->variable = var->label;
