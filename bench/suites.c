@@ -24,7 +24,8 @@
 	X(counter) \
 	X(memory) \
 	X(wake) \
-	X(shm)
+	X(shm) \
+	X(dataflow)
 /* clang-format on */
 
 #define DECLARATION(name) extern const struct bench_suite bench_##name##_suite;
