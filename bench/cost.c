@@ -11,6 +11,8 @@
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <weir/flow/function.h>
 #include <weir/flow/kernel.h>
 #include <weir/flow/op.h>
@@ -30,7 +32,7 @@ enum {
 	NAMES = 1024,
 	NODES = 32,  /* of a large step; less the step of 1 no-op, and by 31, it is the cost of a node */
 	KEPT = 1024, /* writes until a thread keeps enough blocks */
-	MAX_OPERATIONS = 64
+	MAX_OPERATIONS = 96
 };
 
 /*
@@ -44,7 +46,13 @@ static struct {
 static weir_ring *ring;
 static weir_mpsc *mpsc;
 static weir_spsc *spsc;
+static int shm_file;
+static weir_shm_ring *shm_ring;
+static weir_shm_latest *shm_latest;
+static struct weir_shm_frame shm_frame;
+static unsigned char message[64];
 static weir_queue *queue;
+static weir_priority_queue *priority;
 static weir_critical_section *section;
 static weir_var *vars[VARIABLES];
 static _Alignas(64) weir_read reads[VARIABLES];
@@ -84,6 +92,14 @@ static void ring_16(void)
 static void ring_64(void)
 {
 	ring_of(WEIR_RING_FORMAT_LTQ64);
+}
+
+static void ring_spans(void)
+{
+	ring_of(weir_ring_memsize(
+				1, &(struct weir_ring_options){WEIR_RING_OPTIONS_INIT, .format = WEIR_RING_FORMAT_SPAN16}) != 0
+	            ? WEIR_RING_FORMAT_SPAN16
+	            : WEIR_RING_FORMAT_BEST);
 }
 
 static void ring_end(void)
@@ -193,11 +209,89 @@ static void spsc_dequeue_many(void)
 	must(weir_spsc_try_dequeue_many(spsc, numbers, BATCH, &done));
 }
 
+/* -- between processes ------------------------------------------------------------------------- */
+
+static void shm_begin(void)
+{
+	shm_file = memfd_create("weir-cost", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (shm_file < 0)
+		exit(3);
+}
+
+static void shm_ring_begin(void)
+{
+	shm_begin();
+	must(weir_shm_ring_create(shm_file, CAPACITY, sizeof(message), NULL, &shm_ring, NULL));
+}
+
+static void shm_ring_end(void)
+{
+	must(weir_shm_ring_destroy(shm_ring, NULL));
+	(void)close(shm_file);
+}
+
+static void shm_enqueue(void)
+{
+	must(weir_shm_ring_enqueue(shm_ring, message, sizeof(message), WEIR_NO_DEADLINE, NULL, NULL));
+}
+
+static void shm_dequeue(void)
+{
+	size_t size;
+
+	must(weir_shm_ring_dequeue(shm_ring, message, sizeof(message), &size, WEIR_NO_DEADLINE, NULL, NULL));
+}
+
+static void shm_reserve_publish(void)
+{
+	must(weir_shm_ring_try_reserve(shm_ring, &shm_frame));
+	must(weir_shm_ring_try_publish(shm_ring, &shm_frame, sizeof(message)));
+}
+
+static void shm_take_release(void)
+{
+	must(weir_shm_ring_try_take(shm_ring, &shm_frame));
+	must(weir_shm_ring_release(shm_ring, &shm_frame));
+}
+
+static void shm_latest_begin(void)
+{
+	shm_begin();
+	must(weir_shm_latest_create(shm_file, sizeof(message), NULL, &shm_latest, NULL));
+	must(weir_shm_latest_write(shm_latest, message, sizeof(message), NULL, NULL));
+}
+
+static void shm_latest_end(void)
+{
+	must(weir_shm_latest_destroy(shm_latest, NULL));
+	(void)close(shm_file);
+}
+
+static void shm_write(void)
+{
+	must(weir_shm_latest_write(shm_latest, message, sizeof(message), NULL, NULL));
+}
+
+static void shm_read(void)
+{
+	uint64_t version;
+	size_t size;
+
+	must(weir_shm_latest_try_read(shm_latest, 0, message, sizeof(message), &size, &version));
+}
+
 /* -- queues ------------------------------------------------------------------------------------ */
 
 static void queue_begin(void)
 {
 	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = CAPACITY};
+
+	must(weir_queue_create(&options, &queue, NULL));
+}
+
+static void queue_for_batches_begin(void)
+{
+	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = CAPACITY, .flags = WEIR_QUEUE_BATCHES};
 
 	must(weir_queue_create(&options, &queue, NULL));
 }
@@ -217,6 +311,60 @@ static void queue_try_dequeue(void)
 	void *item;
 
 	must(weir_queue_try_dequeue(queue, &item));
+}
+
+static void queue_try_enqueue_many(void)
+{
+	void *items[BATCH] = {0};
+	size_t done;
+
+	must(weir_queue_try_enqueue_many(queue, items, BATCH, &done));
+}
+
+static void queue_try_dequeue_many(void)
+{
+	void *items[BATCH];
+	size_t done;
+
+	must(weir_queue_try_dequeue_many(queue, items, BATCH, &done));
+}
+
+/* A shuffle queue in which a draw has a choice. */
+static void shuffle_begin(void)
+{
+	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = CAPACITY, .order = WEIR_QUEUE_SHUFFLE,
+	                                     .seed = 1};
+
+	must(weir_queue_create(&options, &queue, NULL));
+	queue_try_enqueue_many();
+}
+
+static void priority_enqueue(void)
+{
+	static uint64_t draw = 1;
+
+	draw = draw * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	must(weir_priority_queue_try_enqueue(priority, (int64_t)(draw >> 40), 1));
+}
+
+static void priority_dequeue(void)
+{
+	int64_t key;
+	uint64_t number;
+
+	must(weir_priority_queue_try_dequeue(priority, &key, &number));
+}
+
+static void priority_begin(void)
+{
+	must(weir_priority_queue_create(CAPACITY, NULL, &priority, NULL));
+	for (int i = 0; i < BATCH; i++)
+		priority_enqueue();
+}
+
+static void priority_end(void)
+{
+	must(weir_priority_queue_destroy(priority, NULL));
 }
 
 static void queue_enqueue(void)
@@ -763,6 +911,10 @@ static const struct operation {
 	{"ring LTQ64 dequeue", ring_64, ring_enqueue, ring_dequeue, nothing, ring_end},
 	{"ring LTQ64 enqueue of 32", ring_64, nothing, ring_enqueue_many, ring_dequeue_many, ring_end},
 	{"ring LTQ64 dequeue of 32", ring_64, ring_enqueue_many, ring_dequeue_many, nothing, ring_end},
+	{"ring SPAN16 enqueue", ring_spans, nothing, ring_enqueue, ring_dequeue, ring_end},
+	{"ring SPAN16 dequeue", ring_spans, ring_enqueue, ring_dequeue, nothing, ring_end},
+	{"ring SPAN16 enqueue of 32", ring_spans, nothing, ring_enqueue_many, ring_dequeue_many, ring_end},
+	{"ring SPAN16 dequeue of 32", ring_spans, ring_enqueue_many, ring_dequeue_many, nothing, ring_end},
 	{"mpsc enqueue", mpsc_begin, nothing, mpsc_enqueue, mpsc_dequeue, mpsc_end},
 	{"mpsc dequeue", mpsc_begin, mpsc_enqueue, mpsc_dequeue, nothing, mpsc_end},
 	{"mpsc dequeue of 32", mpsc_begin, mpsc_enqueue_many, mpsc_dequeue_many, nothing, mpsc_end},
@@ -770,10 +922,26 @@ static const struct operation {
 	{"spsc dequeue", spsc_begin, spsc_enqueue, spsc_dequeue, nothing, spsc_end},
 	{"spsc enqueue of 32", spsc_begin, nothing, spsc_enqueue_many, spsc_dequeue_many, spsc_end},
 	{"spsc dequeue of 32", spsc_begin, spsc_enqueue_many, spsc_dequeue_many, nothing, spsc_end},
+	{"shm ring enqueue of 64 bytes", shm_ring_begin, nothing, shm_enqueue, shm_dequeue, shm_ring_end},
+	{"shm ring dequeue of 64 bytes", shm_ring_begin, shm_enqueue, shm_dequeue, nothing, shm_ring_end},
+	{"shm ring reserve, publish", shm_ring_begin, nothing, shm_reserve_publish, shm_dequeue, shm_ring_end},
+	{"shm ring take, release", shm_ring_begin, shm_enqueue, shm_take_release, nothing, shm_ring_end},
+	{"shm latest write of 64 bytes", shm_latest_begin, nothing, shm_write, nothing, shm_latest_end},
+	{"shm latest read of 64 bytes", shm_latest_begin, nothing, shm_read, nothing, shm_latest_end},
 	{"queue try enqueue", queue_begin, nothing, queue_try_enqueue, queue_try_dequeue, queue_end},
 	{"queue try dequeue", queue_begin, queue_try_enqueue, queue_try_dequeue, nothing, queue_end},
 	{"queue enqueue", queue_begin, nothing, queue_enqueue, queue_dequeue, queue_end},
 	{"queue dequeue", queue_begin, queue_enqueue, queue_dequeue, nothing, queue_end},
+	{"queue try enqueue of 32", queue_begin, nothing, queue_try_enqueue_many, queue_try_dequeue_many, queue_end},
+	{"queue try dequeue of 32", queue_begin, queue_try_enqueue_many, queue_try_dequeue_many, nothing, queue_end},
+	{"queue for batches try enqueue of 32", queue_for_batches_begin, nothing, queue_try_enqueue_many,
+     queue_try_dequeue_many, queue_end},
+	{"queue for batches try dequeue of 32", queue_for_batches_begin, queue_try_enqueue_many, queue_try_dequeue_many,
+     nothing, queue_end},
+	{"shuffle queue try enqueue", shuffle_begin, nothing, queue_try_enqueue, queue_try_dequeue, queue_end},
+	{"shuffle queue try dequeue", shuffle_begin, queue_try_enqueue, queue_try_dequeue, nothing, queue_end},
+	{"priority enqueue", priority_begin, nothing, priority_enqueue, priority_dequeue, priority_end},
+	{"priority dequeue", priority_begin, priority_enqueue, priority_dequeue, nothing, priority_end},
 	{"critical section, free", section_begin, nothing, section_execute, nothing, section_end},
 	{"eventcount notify, no waiter", nothing, nothing, notify, nothing, nothing},
 	{"variable read, release", vars_begin, nothing, read_release, nothing, vars_end},
