@@ -46,7 +46,7 @@ Test(queue, create_refuses_bad_options_and_says_which)
 	bad.order = (enum weir_queue_order)7;
 	expect_refused(bad, "order");
 	bad = good;
-	bad.flags = 2;
+	bad.flags = 1u << 31;
 	expect_refused(bad, "flag");
 	bad = good;
 	bad.min_after_dequeue = 1;
