@@ -21,6 +21,7 @@
 	X(section) \
 	X(scatter) \
 	X(counter) \
+	X(data) \
 	X(memory) \
 	X(wake) \
 	X(shm)
