@@ -11,10 +11,14 @@
 #include <weir/flow/dataset.h>
 #include <weir/flow/keyed_join.h>
 #include <weir/flow/function.h>
+#include <weir/flow/gradient.h>
 #include <weir/flow/graph.h>
 #include <weir/flow/kernel.h>
 #include <weir/flow/map_staging.h>
 #include <weir/flow/op.h>
+#include <weir/flow/op_array.h>
+#include <weir/flow/op_math.h>
+#include <weir/flow/optimizer.h>
 #include <weir/flow/session.h>
 #include <weir/flow/staging.h>
 #include <weir/flow/table.h>

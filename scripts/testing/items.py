@@ -172,8 +172,8 @@ def check_items(keep, form, left_out=()):
 
 
 def analysis_items(form):
-    command = [ROOT / "scripts" / "check_analysis"]
-    yield Item("analysis", lambda: lines_of("analysis", command, 1500, form.logs / "checks" / "analysis.log"), sources=TREE)
+    command = [ROOT / "scripts" / "check_analysis", *(["--deep"] if form.model_long else [])]
+    yield Item("analysis", lambda: lines_of("analysis", command, 6000 if form.model_long else 1500, form.logs / "checks" / "analysis.log"), sources=TREE)
 
 
 def header_items(keep, form):

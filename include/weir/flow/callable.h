@@ -92,6 +92,12 @@ struct weir_run_options {
 	uint32_t flags;
 	weir_trace
 		*trace; /* the run is recorded in it (weir/flow/trace.h); NULL: the session's, if any */
+	/*
+	 * A number on which the random numbers of the run depend (weir/flow/op_array.h): a run with the
+	 * same one draws the same. 0: the number of the run, from 1 on, among those of the session that
+	 * draw random numbers and have no number of their own.
+	 */
+	uint64_t random_step;
 };
 #define WEIR_RUN_OPTIONS_INIT WEIR_STRUCT_SIZE(struct weir_run_options)
 

@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <weir/cancel.h>
+#include <weir/flow/gradient.h>
 #include <weir/flow/graph.h>
 #include <weir/status.h>
 #include <weir/tensor.h>
@@ -80,6 +81,15 @@ typedef enum weir_status weir_kernel_infer_fn(void *context, const struct weir_k
                                               size_t input_count, struct weir_kernel_spec outputs[],
                                               size_t output_count, weir_error *error);
 
+/*
+ * Adds to request->graph the nodes of the gradient: see struct weir_gradient_request. Sets
+ * gradients[i] for each input that is needed, or leaves it as it is, without a node, which means 0.
+ * Any status except WEIR_OK fails weir_gradients() with it.
+ */
+typedef enum weir_status weir_kernel_gradient_fn(void *context,
+                                                 const struct weir_gradient_request *request,
+                                                 weir_output gradients[], weir_error *error);
+
 enum weir_kernel_flags {
 	/* It takes less than a microsecond or so: it runs on the thread on which its inputs ended, which
 	   may be the caller's. A deadline cannot interrupt a run on its caller's thread. */
@@ -90,12 +100,13 @@ enum weir_kernel_flags {
 };
 
 struct weir_kernel {
-	size_t struct_size;          /* WEIR_KERNEL_INIT sets it */
-	const char *name;            /* of the kind, for weir_node_op() and messages; borrowed */
-	uint32_t flags;              /* enum weir_kernel_flags */
-	weir_kernel_fn *run;         /* either this */
-	weir_kernel_start_fn *start; /* or this */
-	weir_kernel_infer_fn *infer; /* NULL: the types come with the node */
+	size_t struct_size;                /* WEIR_KERNEL_INIT sets it */
+	const char *name;                  /* of the kind, for weir_node_op() and messages; borrowed */
+	uint32_t flags;                    /* enum weir_kernel_flags */
+	weir_kernel_fn *run;               /* either this */
+	weir_kernel_start_fn *start;       /* or this */
+	weir_kernel_infer_fn *infer;       /* NULL: the types come with the node */
+	weir_kernel_gradient_fn *gradient; /* NULL: none; see weir/flow/gradient.h */
 };
 #define WEIR_KERNEL_INIT WEIR_STRUCT_SIZE(struct weir_kernel)
 

@@ -10,6 +10,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <weir/flow/gradient.h>
 #include <weir/flow/kernel.h>
 #include <weir/flow/op.h>
 
@@ -28,7 +29,8 @@ enum weiri_op_traits {
 	WEIRI_OP_ENTERS = 64,  /* enters a critical section; a plan with this op has its exit; its output cannot be fed */
 	WEIRI_OP_LEAVES = 128, /* the exit: also runs in a step that stops, with NULL for missing inputs */
 	WEIRI_OP_SHORT = 256,  /* with USER: not worth a hand-over to a worker */
-	WEIRI_OP_CALLS = 512   /* runs functions, by inner->begin() instead of run() */
+	WEIRI_OP_CALLS = 512,  /* runs functions, by inner->begin() instead of run() */
+	WEIRI_OP_DRAWS = 1024  /* its value depends on call->draws */
 };
 
 /*
@@ -46,6 +48,7 @@ struct weiri_call {
 	const weir_allocator *allocator;
 	weir_cancel *token; /* NULL in a step that neither waits nor runs user code */
 	uint64_t deadline_ns;
+	uint64_t draws;                        /* with WEIRI_OP_DRAWS: what a draw depends on besides its seed and node */
 	weir_error *error;                     /* the op fills it on failure, without the node's name */
 	const struct weiri_trace_point *trace; /* NULL: the run is not recorded */
 };
@@ -108,6 +111,13 @@ typedef bool weiri_touches_fn(const weir_node *node, size_t i, struct weiri_reso
 /* Returns the name of the queue, or of another object, for which the node waits. */
 typedef const char *weiri_resource_fn(const void *attribute);
 
+/*
+ * Adds the nodes of a gradient: sets into[i], for each input that is needed, to the gradient by input i,
+ * or leaves it without a node, which means 0. See weir/flow/gradient.h.
+ */
+typedef enum weir_status weiri_gradient_fn(const weir_node *node, const struct weir_gradient_request *request,
+                                           weir_output into[], weir_error *error);
+
 struct weiri_inner;
 
 struct weiri_op {
@@ -122,6 +132,7 @@ struct weiri_op {
 	const char *resource_kind;       /* NULL: a queue */
 	weiri_touches_fn *touches;       /* NULL: none */
 	const struct weiri_inner *inner; /* with WEIRI_OP_CALLS; see session/function.h */
+	weiri_gradient_fn *gradient;     /* NULL: it has none */
 };
 
 enum { WEIRI_MATH_MAX_INPUTS = 3, WEIRI_MATH_MAX_OUTPUTS = 2 };

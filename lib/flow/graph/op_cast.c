@@ -174,7 +174,15 @@ static enum weir_status infer(const void *attribute, const struct weiri_spec inp
 	return WEIR_OK;
 }
 
-static const struct weiri_op cast_op = {.name = "cast", .infer = infer, .compute = compute, .run = weiri_math_run};
+static enum weir_status cast_gradient(const weir_node *node, const struct weir_gradient_request *r, weir_output into[],
+                                      weir_error *error)
+{
+	(void)node;
+	return weir_op_cast(r->graph, NULL, r->of_outputs[0], weiri_output_spec(r->inputs[0])->dtype, into, error);
+}
+
+static const struct weiri_op cast_op = {
+	.name = "cast", .infer = infer, .compute = compute, .run = weiri_math_run, .gradient = cast_gradient};
 
 enum weir_status weir_op_cast(weir_graph *graph, const char *name, weir_output x, enum weir_dtype dtype,
                               weir_output *out, weir_error *error)

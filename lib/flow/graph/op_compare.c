@@ -9,6 +9,7 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "graph/elementwise.h"
+#include "graph/gradient.h"
 
 /* bits of a comparison */
 enum { IS_LESS = 1, IS_EQUAL = 2, IS_GREATER = 4, IS_COMPLEMENT = 8 };
@@ -336,8 +337,27 @@ static enum weir_status run_select(const struct weiri_call *call)
 	return WEIR_OK;
 }
 
-static const struct weiri_op select_op = {
-	.name = "select", .traits = WEIRI_OP_IN_PLACE, .infer = infer_select, .compute = compute_select, .run = run_select};
+/* The gradient goes to what was selected. */
+static enum weir_status select_gradient(const weir_node *node, const struct weir_gradient_request *r,
+                                        weir_output into[], weir_error *error)
+{
+	weir_output zeros, g = r->of_outputs[0];
+	enum weir_status status = weiri_gradient_fill_like(r->graph, g, 0, &zeros, error);
+
+	(void)node;
+	if (status == WEIR_OK && r->needed[WHERE_TRUE])
+		status = weir_op_select(r->graph, NULL, r->inputs[CONDITION], g, zeros, &into[WHERE_TRUE], error);
+	if (status == WEIR_OK && r->needed[WHERE_FALSE])
+		status = weir_op_select(r->graph, NULL, r->inputs[CONDITION], zeros, g, &into[WHERE_FALSE], error);
+	return status;
+}
+
+static const struct weiri_op select_op = {.name = "select",
+                                          .traits = WEIRI_OP_IN_PLACE,
+                                          .infer = infer_select,
+                                          .compute = compute_select,
+                                          .run = run_select,
+                                          .gradient = select_gradient};
 
 enum weir_status weir_op_select(weir_graph *graph, const char *name, weir_output condition, weir_output a,
                                 weir_output b, weir_output *out, weir_error *error)

@@ -211,12 +211,32 @@ static bool touches(const weir_node *node, size_t i, struct weiri_resource *reso
 	return true;
 }
 
+/* Calls the rule of the user. */
+static enum weir_status gradient(const weir_node *node, const struct weir_gradient_request *request, weir_output into[],
+                                 weir_error *error)
+{
+	const struct kernel *kernel = node->attribute;
+	weir_error why = {WEIR_OK, ""};
+	enum weir_status status;
+
+	if (kernel->kind.gradient == NULL)
+		return weiri_fail(error, WEIR_UNIMPLEMENTED, "kernel %s \"%s\" has no gradient rule", node->kind, node->name);
+	status = kernel->kind.gradient(kernel->context, request, into, &why);
+	if (status != WEIR_OK)
+		return weiri_fail(error, status, "the gradient rule of %s \"%s\": %s", node->kind, node->name,
+		                  why.message[0] != '\0' ? why.message : weir_status_name(status));
+	return WEIR_OK;
+}
+
 static const struct weiri_op kernel_op = {
-	.name = "kernel", .traits = WEIRI_OP_USER | WEIRI_OP_HEAVY, .run = run, .touches = touches};
+	.name = "kernel", .traits = WEIRI_OP_USER | WEIRI_OP_HEAVY, .run = run, .touches = touches, .gradient = gradient};
 static const struct weiri_op short_op = {
-	.name = "kernel", .traits = WEIRI_OP_USER | WEIRI_OP_SHORT, .run = run, .touches = touches};
-static const struct weiri_op start_op = {
-	.name = "kernel", .traits = WEIRI_OP_USER | WEIRI_OP_SHORT | WEIRI_OP_WAITS, .start = start, .touches = touches};
+	.name = "kernel", .traits = WEIRI_OP_USER | WEIRI_OP_SHORT, .run = run, .touches = touches, .gradient = gradient};
+static const struct weiri_op start_op = {.name = "kernel",
+                                         .traits = WEIRI_OP_USER | WEIRI_OP_SHORT | WEIRI_OP_WAITS,
+                                         .start = start,
+                                         .touches = touches,
+                                         .gradient = gradient};
 
 struct building {
 	weir_graph *graph;

@@ -179,8 +179,37 @@ static enum weir_status infer(const void *attribute, const struct weiri_spec inp
 	return WEIR_OK;
 }
 
-static const struct weiri_op matmul_op = {
-	.name = "matmul", .traits = WEIRI_OP_HEAVY, .infer = infer, .compute = compute, .run = weiri_math_run};
+enum { A, B };
+
+/*
+ * The gradients are products again. With A and B as they are multiplied, by A it is G B', by B it is
+ * A' G; each is transposed if its operand was.
+ */
+static enum weir_status matmul_gradient(const weir_node *node, const struct weir_gradient_request *r,
+                                        weir_output into[], weir_error *error)
+{
+	const uint32_t flags = *(const uint32_t *)node->attribute;
+	bool ta = (flags & WEIR_MATMUL_TRANSPOSE_A) != 0, tb = (flags & WEIR_MATMUL_TRANSPOSE_B) != 0;
+	weir_output g = r->of_outputs[0], a = r->inputs[A], b = r->inputs[B];
+	enum weir_status status = WEIR_OK;
+
+	if (r->needed[A])
+		status = ta ? weir_op_matmul(r->graph, NULL, b, g,
+		                             (tb ? WEIR_MATMUL_TRANSPOSE_A : 0u) | WEIR_MATMUL_TRANSPOSE_B, &into[A], error)
+		            : weir_op_matmul(r->graph, NULL, g, b, tb ? 0u : WEIR_MATMUL_TRANSPOSE_B, &into[A], error);
+	if (status == WEIR_OK && r->needed[B])
+		status = tb ? weir_op_matmul(r->graph, NULL, g, a,
+		                             WEIR_MATMUL_TRANSPOSE_A | (ta ? WEIR_MATMUL_TRANSPOSE_B : 0u), &into[B], error)
+		            : weir_op_matmul(r->graph, NULL, a, g, ta ? 0u : WEIR_MATMUL_TRANSPOSE_A, &into[B], error);
+	return status;
+}
+
+static const struct weiri_op matmul_op = {.name = "matmul",
+                                          .traits = WEIRI_OP_HEAVY,
+                                          .infer = infer,
+                                          .compute = compute,
+                                          .run = weiri_math_run,
+                                          .gradient = matmul_gradient};
 
 enum weir_status weir_op_matmul(weir_graph *graph, const char *name, weir_output a, weir_output b, uint32_t flags,
                                 weir_output *out, weir_error *error)

@@ -1,9 +1,8 @@
 /*
- * op_reduce.c - sums, means and argmax: ops that remove an axis.
+ * op_reduce.c - sums, means and argmax: ops that remove an axis (extent.h).
  *
- * A tensor is treated as [outer, axis, inner]. To reduce all axes, outer and inner are 1. Columns
- * are summed in blocks: so memory is read in order, and f32 is summed in double without a large
- * buffer.
+ * Columns are summed in blocks: so memory is read in order, and f32 is summed in double without a
+ * large buffer.
  */
 #include "graph/node.h"
 
@@ -11,34 +10,16 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "graph/elementwise.h"
+#include "graph/extent.h"
+#include "graph/gradient.h"
 
-enum { EVERY_AXIS = -1, BLOCK = 64 };
+enum { BLOCK = 64 };
 
 struct reduction {
 	bool mean;
-	int axis; /* or EVERY_AXIS */
+	int axis; /* or WEIRI_EVERY_AXIS */
 };
-
-struct extent {
-	size_t outer, axis, inner;
-};
-
-static struct extent extent_of(const weir_shape *shape, int axis)
-{
-	struct extent e = {1, 1, 1};
-
-	for (uint32_t i = 0; i < shape->rank; i++) {
-		size_t dim = (size_t)shape->dims[i];
-
-		if (axis == EVERY_AXIS || (int)i == axis)
-			e.axis *= dim;
-		else if ((int)i < axis)
-			e.outer *= dim;
-		else
-			e.inner *= dim;
-	}
-	return e;
-}
 
 /* Adds `rows` rows of `width` elements to `sums`. The rows begin `stride` elements apart. */
 static void f32_sum(const float *x, size_t rows, size_t stride, size_t width, double sums[])
@@ -74,7 +55,7 @@ static void i64_sum(const uint64_t *x, size_t rows, size_t stride, size_t width,
 	}
 }
 
-static void float_block(enum weir_dtype dtype, const void *x, size_t at, const struct extent *e, size_t width,
+static void float_block(enum weir_dtype dtype, const void *x, size_t at, const struct weiri_extent *e, size_t width,
                         double divisor, void *out, size_t out_at)
 {
 	double sums[BLOCK] = {0};
@@ -91,7 +72,7 @@ static void float_block(enum weir_dtype dtype, const void *x, size_t at, const s
 	}
 }
 
-static void integer_block(enum weir_dtype dtype, const void *x, size_t at, const struct extent *e, size_t width,
+static void integer_block(enum weir_dtype dtype, const void *x, size_t at, const struct weiri_extent *e, size_t width,
                           void *out, size_t out_at)
 {
 	uint64_t sums[BLOCK] = {0};
@@ -108,33 +89,30 @@ static void integer_block(enum weir_dtype dtype, const void *x, size_t at, const
 	}
 }
 
+static void sum(const weir_tensor *x, const struct weiri_extent *e, double divisor, void *out)
+{
+	enum weir_dtype dtype = weir_tensor_dtype(x);
+
+	for (size_t o = 0; o < e->outer; o++) {
+		for (size_t i = 0; i < e->inner; i += BLOCK) {
+			size_t width = e->inner - i < BLOCK ? e->inner - i : BLOCK;
+			size_t at = o * e->axis * e->inner + i;
+
+			if (dtype == WEIR_F32 || dtype == WEIR_F64)
+				float_block(dtype, weir_tensor_data(x), at, e, width, divisor, out, o * e->inner + i);
+			else
+				integer_block(dtype, weir_tensor_data(x), at, e, width, out, o * e->inner + i);
+		}
+	}
+}
+
 static enum weir_status compute_reduction(const struct weiri_call *call, void *const data[])
 {
 	const struct reduction *reduction = call->node->attribute;
-	const weir_tensor *x = call->inputs[0];
-	enum weir_dtype dtype = weir_tensor_dtype(x);
-	struct extent e = extent_of(weir_tensor_shape(x), reduction->axis);
-	double divisor = reduction->mean ? (double)e.axis : 1.0;
+	struct weiri_extent e = weiri_extent_of(weir_tensor_shape(call->inputs[0]), reduction->axis);
 
-	for (size_t o = 0; o < e.outer; o++) {
-		for (size_t i = 0; i < e.inner; i += BLOCK) {
-			size_t width = e.inner - i < BLOCK ? e.inner - i : BLOCK;
-			size_t at = o * e.axis * e.inner + i;
-
-			if (dtype == WEIR_F32 || dtype == WEIR_F64)
-				float_block(dtype, weir_tensor_data(x), at, &e, width, divisor, data[0], o * e.inner + i);
-			else
-				integer_block(dtype, weir_tensor_data(x), at, &e, width, data[0], o * e.inner + i);
-		}
-	}
+	sum(call->inputs[0], &e, reduction->mean ? (double)e.axis : 1.0, data[0]);
 	return WEIR_OK;
-}
-
-static void remove_axis(weir_shape *shape, uint32_t axis)
-{
-	shape->rank--;
-	for (uint32_t i = axis; i < shape->rank; i++)
-		shape->dims[i] = shape->dims[i + 1];
 }
 
 static enum weir_status infer_reduction(const void *attribute, const struct weiri_spec inputs[],
@@ -148,7 +126,7 @@ static enum weir_status infer_reduction(const void *attribute, const struct weir
 
 	if (status != WEIR_OK)
 		return status;
-	if (reduction->axis == EVERY_AXIS) {
+	if (reduction->axis == WEIRI_EVERY_AXIS) {
 		outputs[0] = weiri_spec_scalar(x->dtype);
 		return WEIR_OK;
 	}
@@ -157,14 +135,29 @@ static enum weir_status infer_reduction(const void *attribute, const struct weir
 		                  weiri_spec_text(x, text));
 	outputs[0] = *x;
 	if (x->ranked)
-		remove_axis(&outputs[0].shape, (uint32_t)reduction->axis);
+		weiri_remove_axis(&outputs[0].shape, (uint32_t)reduction->axis);
 	return WEIR_OK;
 }
 
-static const struct weiri_op reduce_sum_op = {
-	.name = "reduce_sum", .infer = infer_reduction, .compute = compute_reduction, .run = weiri_math_run};
-static const struct weiri_op reduce_mean_op = {
-	.name = "reduce_mean", .infer = infer_reduction, .compute = compute_reduction, .run = weiri_math_run};
+static enum weir_status reduction_gradient(const weir_node *node, const struct weir_gradient_request *r,
+                                           weir_output into[], weir_error *error)
+{
+	const struct reduction *reduction = node->attribute;
+
+	return weiri_gradient_repeat_like(r->graph, r->of_outputs[0], r->inputs[0], reduction->axis, reduction->mean, into,
+	                                  error);
+}
+
+static const struct weiri_op reduce_sum_op = {.name = "reduce_sum",
+                                              .infer = infer_reduction,
+                                              .compute = compute_reduction,
+                                              .run = weiri_math_run,
+                                              .gradient = reduction_gradient};
+static const struct weiri_op reduce_mean_op = {.name = "reduce_mean",
+                                               .infer = infer_reduction,
+                                               .compute = compute_reduction,
+                                               .run = weiri_math_run,
+                                               .gradient = reduction_gradient};
 
 static enum weir_status build_reduction(weir_graph *graph, const char *name, bool mean, int axis, weir_output x,
                                         weir_output *out, weir_error *error)
@@ -177,34 +170,28 @@ static enum weir_status build_reduction(weir_graph *graph, const char *name, boo
 	                        1, out, error);
 }
 
-/* Converts an axis to int. An axis that no tensor can have becomes WEIR_MAX_RANK, also refused. */
-static int as_axis(uint32_t axis)
-{
-	return axis < WEIR_MAX_RANK ? (int)axis : WEIR_MAX_RANK;
-}
-
 enum weir_status weir_op_reduce_sum(weir_graph *graph, const char *name, weir_output x, weir_output *out,
                                     weir_error *error)
 {
-	return build_reduction(graph, name, false, EVERY_AXIS, x, out, error);
+	return build_reduction(graph, name, false, WEIRI_EVERY_AXIS, x, out, error);
 }
 
 enum weir_status weir_op_reduce_sum_axis(weir_graph *graph, const char *name, weir_output x, uint32_t axis,
                                          weir_output *out, weir_error *error)
 {
-	return build_reduction(graph, name, false, as_axis(axis), x, out, error);
+	return build_reduction(graph, name, false, weiri_axis(axis), x, out, error);
 }
 
 enum weir_status weir_op_reduce_mean(weir_graph *graph, const char *name, weir_output x, weir_output *out,
                                      weir_error *error)
 {
-	return build_reduction(graph, name, true, EVERY_AXIS, x, out, error);
+	return build_reduction(graph, name, true, WEIRI_EVERY_AXIS, x, out, error);
 }
 
 enum weir_status weir_op_reduce_mean_axis(weir_graph *graph, const char *name, weir_output x, uint32_t axis,
                                           weir_output *out, weir_error *error)
 {
-	return build_reduction(graph, name, true, as_axis(axis), x, out, error);
+	return build_reduction(graph, name, true, weiri_axis(axis), x, out, error);
 }
 
 /*
@@ -294,7 +281,7 @@ static enum weir_status infer_argmax(const void *attribute, const struct weiri_s
 	outputs[0] = *x;
 	outputs[0].dtype = WEIR_I64;
 	if (x->ranked)
-		remove_axis(&outputs[0].shape, x->shape.rank - 1);
+		weiri_remove_axis(&outputs[0].shape, x->shape.rank - 1);
 	return WEIR_OK;
 }
 
@@ -304,4 +291,71 @@ static const struct weiri_op argmax_op = {
 enum weir_status weir_op_argmax(weir_graph *graph, const char *name, weir_output x, weir_output *out, weir_error *error)
 {
 	return weiri_math_build(graph, &argmax_op, name, &x, 1, NULL, 0, 1, out, error);
+}
+
+/* -- the gradient of a repeated operand --------------------------------------------------------- */
+
+enum { SUMMED, LIKE };
+
+/* The dims of `like` are the last ones of what is summed, or it is a scalar. */
+static enum weir_status infer_sum_like(const void *attribute, const struct weiri_spec inputs[],
+                                       struct weiri_spec outputs[], weir_error *error)
+{
+	struct weiri_spec pair;
+	enum weir_status status = weiri_pair_specs(&inputs[SUMMED], &inputs[LIKE], &pair, error);
+
+	(void)attribute;
+	outputs[0] = inputs[LIKE];
+	return status;
+}
+
+static enum weir_status compute_sum_like(const struct weiri_call *call, void *const data[])
+{
+	size_t count = (size_t)weir_tensor_element_count(call->inputs[LIKE]);
+	struct weiri_extent e = {1, 0, count};
+
+	if (count != 0)
+		e.axis = (size_t)weir_tensor_element_count(call->inputs[SUMMED]) / count;
+	sum(call->inputs[SUMMED], &e, 1.0, data[0]);
+	return WEIR_OK;
+}
+
+/* A gradient that has the shape already is passed on. */
+static enum weir_status run_sum_like(const struct weiri_call *call)
+{
+	if (!weir_shape_equal(weir_tensor_shape(call->inputs[SUMMED]), weir_tensor_shape(call->inputs[LIKE])))
+		return weiri_math_run(call);
+	call->outputs[0] = weiri_call_pass(call, SUMMED);
+	return WEIR_OK;
+}
+
+static enum weir_status sum_like_gradient(const weir_node *node, const struct weir_gradient_request *r,
+                                          weir_output into[], weir_error *error)
+{
+	weir_output zeros;
+
+	(void)node;
+	return weiri_gradient_fill_like(r->graph, r->inputs[SUMMED], 0, &zeros, error) ||
+	               weir_op_add(r->graph, NULL, zeros, r->of_outputs[0], &into[SUMMED], error)
+	           ? error->code
+	           : WEIR_OK;
+}
+
+static const struct weiri_op sum_like_op = {.name = "sum_like",
+                                            .infer = infer_sum_like,
+                                            .compute = compute_sum_like,
+                                            .run = run_sum_like,
+                                            .gradient = sum_like_gradient};
+
+enum weir_status weiri_gradient_sum_like(weir_graph *graph, weir_output g, weir_output like, weir_output *out,
+                                         weir_error *error)
+{
+	const struct weiri_spec *a = weiri_output_spec(g), *b = weiri_output_spec(like);
+	weir_output inputs[2] = {g, like};
+
+	if (weiri_spec_known(a) && weiri_spec_known(b) && weir_shape_equal(&a->shape, &b->shape)) {
+		*out = g;
+		return WEIR_OK;
+	}
+	return weiri_math_build(graph, &sum_like_op, NULL, inputs, 2, NULL, 0, 1, out, error);
 }

@@ -1,5 +1,5 @@
 /*
- * op_softmax.c - softmax cross-entropy with its gradient.
+ * op_softmax.c - softmax; softmax cross-entropy with its gradient; the mean squared error.
  *
  * Each row is computed in double. The largest logit is subtracted from all first, so that no
  * exponential overflows. The loss is the logarithm of the sum of the exponentials, minus the
@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "base/error.h"
+#include "graph/gradient.h"
 
 enum { LOGITS, LABELS };
 enum { LOSS, GRADIENT };
@@ -104,8 +105,21 @@ static enum weir_status infer(const void *attribute, const struct weiri_spec inp
 	return WEIR_OK;
 }
 
-static const struct weiri_op softmax_op = {
-	.name = "softmax_cross_entropy", .infer = infer, .compute = compute, .run = weiri_math_run};
+/* The second output is the gradient of the first, which is in no other op. It has none itself. */
+static enum weir_status cross_entropy_gradient(const weir_node *node, const struct weir_gradient_request *r,
+                                               weir_output into[], weir_error *error)
+{
+	if (r->of_outputs[GRADIENT].node != NULL)
+		return weiri_fail(error, WEIR_UNIMPLEMENTED, "output %d of %s \"%s\" has no gradient", GRADIENT, node->kind,
+		                  node->name);
+	return weiri_gradient_scale_rows(r->graph, r->outputs[GRADIENT], r->of_outputs[LOSS], &into[LOGITS], error);
+}
+
+static const struct weiri_op cross_entropy_op = {.name = "softmax_cross_entropy",
+                                                 .infer = infer,
+                                                 .compute = compute,
+                                                 .run = weiri_math_run,
+                                                 .gradient = cross_entropy_gradient};
 
 enum weir_status weir_op_softmax_cross_entropy(weir_graph *graph, const char *name, weir_output logits,
                                                weir_output labels, weir_output *loss, weir_output *gradient,
@@ -116,10 +130,123 @@ enum weir_status weir_op_softmax_cross_entropy(weir_graph *graph, const char *na
 
 	inputs[LOGITS] = logits;
 	inputs[LABELS] = labels;
-	status = weiri_math_build(graph, &softmax_op, name, inputs, 2, NULL, 0, 2, loss, error);
+	status = weiri_math_build(graph, &cross_entropy_op, name, inputs, 2, NULL, 0, 2, loss, error);
 	if (status == WEIR_OK && gradient != NULL) {
 		gradient->node = loss->node;
 		gradient->index = GRADIENT;
 	}
 	return status;
+}
+
+/* -- softmax ------------------------------------------------------------------------------------- */
+
+/* The last axis; the rows are all others. */
+static size_t columns_of(const weir_tensor *x)
+{
+	const weir_shape *shape = weir_tensor_shape(x);
+
+	return (size_t)shape->dims[shape->rank - 1];
+}
+
+static enum weir_status infer_softmax(const void *attribute, const struct weiri_spec inputs[],
+                                      struct weiri_spec outputs[], weir_error *error)
+{
+	enum weir_status status = weiri_float_check(inputs[0].dtype, error);
+
+	(void)attribute;
+	outputs[0] = inputs[0];
+	if (status == WEIR_OK && inputs[0].ranked && inputs[0].shape.rank == 0)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "a scalar has no axis");
+	return status;
+}
+
+static void softmax_row(enum weir_dtype dtype, const void *x, size_t at, size_t columns, void *out)
+{
+	double largest = load(dtype, x, at), sum = 0.0;
+
+	for (size_t c = 1; c < columns; c++)
+		largest = fmax(largest, load(dtype, x, at + c));
+	for (size_t c = 0; c < columns; c++)
+		sum += exp(load(dtype, x, at + c) - largest);
+	for (size_t c = 0; c < columns; c++)
+		store(dtype, out, at + c, exp(load(dtype, x, at + c) - largest) / sum);
+}
+
+static enum weir_status compute_softmax(const struct weiri_call *call, void *const data[])
+{
+	const weir_tensor *x = call->inputs[0];
+	size_t count = (size_t)weir_tensor_element_count(x), columns = columns_of(x);
+
+	for (size_t at = 0; at < count; at += columns)
+		softmax_row(weir_tensor_dtype(x), weir_tensor_data(x), at, columns, data[0]);
+	return WEIR_OK;
+}
+
+enum { Y, G };
+
+/* y (g - the sum of g y along the row) */
+static enum weir_status compute_softmax_gradient(const struct weiri_call *call, void *const data[])
+{
+	const void *y = weir_tensor_data(call->inputs[Y]), *g = weir_tensor_data(call->inputs[G]);
+	size_t count = (size_t)weir_tensor_element_count(call->inputs[Y]), columns = columns_of(call->inputs[Y]);
+	enum weir_dtype dtype = weir_tensor_dtype(call->inputs[Y]);
+
+	for (size_t at = 0; at < count; at += columns) {
+		double sum = 0.0;
+
+		for (size_t c = at; c < at + columns; c++)
+			sum += load(dtype, y, c) * load(dtype, g, c);
+		for (size_t c = at; c < at + columns; c++)
+			store(dtype, data[0], c, load(dtype, y, c) * (load(dtype, g, c) - sum));
+	}
+	return WEIR_OK;
+}
+
+static enum weir_status infer_softmax_gradient(const void *attribute, const struct weiri_spec inputs[],
+                                               struct weiri_spec outputs[], weir_error *error)
+{
+	enum weir_status status = infer_softmax(attribute, inputs, outputs, error);
+
+	if (status == WEIR_OK && !weiri_spec_compatible(&inputs[Y], &inputs[G]))
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "the shapes do not fit");
+	return status;
+}
+
+static const struct weiri_op softmax_gradient_op = {.name = "softmax_gradient",
+                                                    .infer = infer_softmax_gradient,
+                                                    .compute = compute_softmax_gradient,
+                                                    .run = weiri_math_run};
+
+static enum weir_status softmax_gradient(const weir_node *node, const struct weir_gradient_request *r,
+                                         weir_output into[], weir_error *error)
+{
+	weir_output inputs[2] = {[Y] = r->outputs[0], [G] = r->of_outputs[0]};
+
+	(void)node;
+	return weiri_math_build(r->graph, &softmax_gradient_op, NULL, inputs, 2, NULL, 0, 1, into, error);
+}
+
+static const struct weiri_op softmax_op = {.name = "softmax",
+                                           .infer = infer_softmax,
+                                           .compute = compute_softmax,
+                                           .run = weiri_math_run,
+                                           .gradient = softmax_gradient};
+
+enum weir_status weir_op_softmax(weir_graph *graph, const char *name, weir_output x, weir_output *out,
+                                 weir_error *error)
+{
+	return weiri_math_build(graph, &softmax_op, name, &x, 1, NULL, 0, 1, out, error);
+}
+
+/* -- mean squared error ---------------------------------------------------------------------------- */
+
+enum weir_status weir_op_mean_squared_error(weir_graph *graph, const char *name, weir_output a, weir_output b,
+                                            weir_output *out, weir_error *error)
+{
+	weir_output difference, square;
+	enum weir_status status = weir_op_sub(graph, NULL, a, b, &difference, error);
+
+	if (status == WEIR_OK)
+		status = weir_op_square(graph, NULL, difference, &square, error);
+	return status == WEIR_OK ? weir_op_reduce_mean(graph, name, square, out, error) : status;
 }

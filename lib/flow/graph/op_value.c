@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "graph/gradient.h"
 
 static const struct weiri_op placeholder_op = {.name = "placeholder", .traits = WEIRI_OP_PLACEHOLDER};
 
@@ -102,7 +103,8 @@ static enum weir_status run_identity(const struct weiri_call *call)
 	return WEIR_OK;
 }
 
-static const struct weiri_op identity_op = {.name = "identity", .infer = infer_identity, .run = run_identity};
+static const struct weiri_op identity_op = {
+	.name = "identity", .infer = infer_identity, .run = run_identity, .gradient = weiri_gradient_pass};
 
 enum weir_status weir_op_identity(weir_graph *graph, const char *name, weir_output x, weir_output *out,
                                   weir_error *error)

@@ -52,8 +52,13 @@ void weiri_calls_drop(void *attribute)
 {
 	const struct weiri_calls *calls = attribute;
 
-	for (uint32_t b = 0; b < calls->body_count; b++)
-		weiri_function_leave(calls->bodies[b]->function);
+	for (uint32_t b = 0; b < calls->body_count; b++) {
+		weir_function *function = calls->bodies[b]->function;
+
+		weiri_function_leave(function);
+		if (calls->owns)
+			(void)weir_function_destroy(function, NULL);
+	}
 }
 
 /* -- arguments --------------------------------------------------------------------------------- */

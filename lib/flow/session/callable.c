@@ -162,5 +162,6 @@ enum weir_status weir_callable_run(weir_callable *callable, weir_tensor *const t
 	request.pool = options.pool;
 	request.flags = options.flags;
 	request.trace = options.trace;
+	request.random_step = options.random_step;
 	return weiri_step_run(&request, results, error);
 }

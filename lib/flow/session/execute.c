@@ -380,6 +380,19 @@ static bool take_ready(struct runner *r, uint32_t *unit)
 	return true;
 }
 
+/* Returns what the random numbers of a frame depend on: the step, and the way to the frame. */
+static WEIRI_COLD uint64_t draws_of(const struct weiri_frame *frame)
+{
+	uint64_t draws = frame->step->random_step;
+
+	for (; frame->parent != NULL; frame = frame->parent) {
+		draws += frame->parent->plan->nodes[frame->index].node->id;
+		draws = draw(&draws) + frame->number;
+		draws = draw(&draws);
+	}
+	return draws;
+}
+
 static void begin_runner(struct runner *r, struct weiri_frame *frame, bool on_worker)
 {
 	r->frame = frame;
@@ -393,6 +406,7 @@ static void begin_runner(struct runner *r, struct weiri_frame *frame, bool on_wo
 	r->call.allocator = &frame->step->session->allocator;
 	r->call.token = frame->step->token;
 	r->call.deadline_ns = frame->step->deadline_ns;
+	r->call.draws = WEIRI_UNLIKELY(frame->plan->draws) ? draws_of(frame) : 0;
 	r->call.error = &r->error;
 	r->call.trace = NULL;
 }

@@ -110,6 +110,7 @@ struct weiri_calls {
 	uint64_t limit; /* of iterations; of rows at once */
 	uint32_t whole; /* of a map: so many of the last inputs go whole to each row */
 	bool check;     /* an input, or what goes from iteration to iteration, may not fit the body */
+	bool owns;      /* the function, which goes with the node */
 	uint32_t body_count;
 	struct weiri_body *bodies[];
 };

@@ -80,7 +80,8 @@ static const struct weiri_op call_op = {.name = "call",
                                         .traits = WEIRI_OP_CALLS,
                                         .drop = weiri_calls_drop,
                                         .touches = weiri_calls_touch,
-                                        .inner = &call_inner};
+                                        .inner = &call_inner,
+                                        .gradient = weiri_call_gradient};
 static const struct weiri_op case_op = {.name = "case",
                                         .traits = WEIRI_OP_CALLS,
                                         .drop = weiri_calls_drop,

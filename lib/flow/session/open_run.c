@@ -63,6 +63,7 @@ enum weir_status weir_run_open(weir_callable *callable, weir_cancel *cancel, con
 	request.plan = callable->plan;
 	request.pool = options.pool;
 	request.trace = options.trace;
+	request.random_step = options.random_step;
 	status = weiri_step_create(&request, &step, error);
 	if (status != WEIR_OK)
 		return status;

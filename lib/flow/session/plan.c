@@ -187,7 +187,7 @@ static enum weir_status collect(struct weiri_compiler *c)
 
 struct counts {
 	size_t inputs, outputs, holds, waits, state_bytes;
-	bool has_user_code, may_wait;
+	bool has_user_code, may_wait, draws;
 };
 
 static weir_node *node_at(const struct weiri_compiler *c, uint32_t number)
@@ -212,6 +212,7 @@ static void count_bodies(const weir_node *node, struct counts *counts)
 	for (uint32_t i = 0; i < calls->body_count; i++) {
 		counts->has_user_code |= calls->bodies[i]->plan->has_user_code;
 		counts->may_wait |= calls->bodies[i]->plan->may_wait;
+		counts->draws |= calls->bodies[i]->plan->draws;
 	}
 	counts->state_bytes += state_size(node);
 }
@@ -229,6 +230,7 @@ static struct counts count_parts(const struct weiri_compiler *c)
 		counts.holds += node->hold_count;
 		counts.waits += (node->op->traits & WEIRI_OP_WAITS) != 0;
 		counts.has_user_code |= (node->op->traits & WEIRI_OP_USER) != 0;
+		counts.draws |= (node->op->traits & WEIRI_OP_DRAWS) != 0;
 		if ((node->op->traits & WEIRI_OP_CALLS) != 0)
 			count_bodies(node, &counts);
 	}
@@ -523,6 +525,7 @@ static enum weir_status make_plan(struct weiri_compiler *c)
 	plan->slot_count = (uint32_t)slots;
 	plan->has_user_code = counts.has_user_code;
 	plan->may_wait = counts.may_wait;
+	plan->draws = counts.draws;
 	plan->late = (c->flags & WEIRI_PLAN_LATE) != 0;
 	copy_key(plan, c->signature);
 	fill_slots(plan, plan->has_user_code || (c->flags & (WEIRI_PLAN_OWNS_FEEDS | WEIRI_PLAN_LATE)) != 0);

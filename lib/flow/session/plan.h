@@ -165,6 +165,7 @@ struct weiri_plan {
 	bool may_wait;
 	bool has_user_code; /* true: a step of the plan may outlive its run */
 	bool late;          /* feeds may come while a step runs */
+	bool draws;         /* a node draws random numbers */
 	/* late: the units that use feed i: [late_starts[i] .. late_starts[i + 1] - 1], one entry for each use */
 	uint32_t *late_starts;
 	uint32_t *late_units;

@@ -64,6 +64,7 @@ static enum weir_status create(weir_graph *graph, const struct weir_session_opti
 	session->shuffle_seed = options->shuffle_seed;
 	session->trace = options->trace;
 	weiri_serial_init(&session->steps);
+	weiri_serial_init(&session->draws);
 	weiri_serial_init(&session->plan_count);
 	weiri_gate_init(&session->gate);
 	weiri_countdown_init(&session->handles, 1);

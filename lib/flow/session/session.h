@@ -26,6 +26,7 @@ struct weir_session {
 	uint64_t operation_timeout_ns;
 	uint64_t shuffle_seed;          /* 0: ready nodes are not shuffled */
 	struct weiri_serial steps;      /* counts steps: each shuffled step has its own seed */
+	struct weiri_serial draws;      /* counts steps that draw random numbers */
 	weir_trace *trace;              /* NULL: steps are not recorded */
 	weir_cancel *token;             /* fires when the session is closed */
 	struct weiri_gate gate;         /* steps and callables are inside until they are freed */

@@ -115,6 +115,7 @@ enum weir_status weir_callable_start(weir_callable *callable, weir_tensor *const
 	request.plan = callable->plan;
 	request.pool = options.pool;
 	request.trace = options.trace;
+	request.random_step = options.random_step;
 	return start(&request, done, context, run, error);
 }
 

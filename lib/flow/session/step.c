@@ -227,6 +227,9 @@ enum weir_status weiri_step_create(const struct weiri_step_request *request, str
 	step->started_ns = step->deadline_ns != WEIR_NO_DEADLINE ? weir_now_ns() : 0;
 	choose_threads(step, request);
 	step->shuffle = shuffle_of(session);
+	step->random_step = request->random_step;
+	if (WEIRI_UNLIKELY(plan->draws) && step->random_step == 0)
+		step->random_step = weiri_serial_take(&session->draws) + 1;
 	if (request->cancel != NULL)
 		step->user_token = weir_cancel_retain(request->cancel);
 	status = connect_tokens(step);

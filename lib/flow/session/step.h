@@ -77,8 +77,9 @@ struct weiri_step {
 	weir_cancel_hook *session_hook;
 	weir_cancel_hook *user_hook;
 	uint64_t deadline_ns;
-	uint64_t started_ns; /* 0 without a deadline */
-	uint64_t shuffle;    /* seeds the order of ready units; 0: they are not shuffled */
+	uint64_t started_ns;  /* 0 without a deadline */
+	uint64_t shuffle;     /* seeds the order of ready units; 0: they are not shuffled */
+	uint64_t random_step; /* what its random numbers depend on, if the plan draws any */
 	struct weiri_frame frame;
 
 	struct weiri_handoff handoff; /* of a step on its caller */
@@ -100,11 +101,12 @@ struct weiri_step_request {
 	struct weiri_fed fed;
 	uint64_t deadline_ns;
 	weir_cancel *cancel;
-	weir_pool *pool;   /* NULL: the session's */
-	uint32_t flags;    /* enum weir_run_flags */
-	weir_trace *trace; /* NULL: the session's, if it has one */
-	bool awaited;      /* a call waits for the step on this thread */
-	bool open;         /* the feeds come late */
+	weir_pool *pool;      /* NULL: the session's */
+	uint32_t flags;       /* enum weir_run_flags */
+	weir_trace *trace;    /* NULL: the session's, if it has one */
+	bool awaited;         /* a call waits for the step on this thread */
+	bool open;            /* the feeds come late */
+	uint64_t random_step; /* 0: a number of the session */
 };
 
 /* --- step.c --- */

@@ -90,10 +90,31 @@ static void wake_for_token(void *context)
 	(void)weiri_fetch_sub_release(&bell->tokens, 1u); /* [release] pairs with the load in destroy */
 }
 
-static enum weir_status spin(const struct weiri_bell_wait *wait)
+/*
+ * The first attempt failed: pauses if that has paid. [relaxed] everywhere: hints of several threads,
+ * of which an update may be lost.
+ */
+static void slip(struct weiri_bell *bell)
+{
+	uint32_t waits = weiri_load_relaxed(&bell->waits) + 1;
+	bool slips = weiri_load_relaxed(&bell->run) >= WEIRI_BELL_PAYS || waits % WEIRI_BELL_PROBE == 0;
+
+	weiri_store_relaxed(&bell->waits, waits);
+	weiri_store_relaxed(&bell->run, 0u);
+	for (int i = 0; slips && i < WEIRI_BELL_SLIP; i++)
+		weiri_pause();
+}
+
+static enum weir_status spin(struct weiri_bell *bell, const struct weiri_bell_wait *wait)
 {
 	enum weir_status status = wait->attempt(wait->context);
 
+	if (WEIRI_LIKELY(status == WEIR_OK)) {
+		weiri_store_relaxed(&bell->run, weiri_load_relaxed(&bell->run) + 1); /* [relaxed] see slip() */
+		return status;
+	}
+	if (WEIRI_BELL_SPINS > 0 && status == WEIR_WOULD_BLOCK && wait->deadline_ns != 0)
+		slip(bell);
 	for (int i = 0; i < WEIRI_BELL_SPINS && status == WEIR_WOULD_BLOCK && wait->deadline_ns != 0; i++) {
 		weiri_pause();
 		status = wait->attempt(wait->context);
@@ -169,7 +190,7 @@ enum weir_status weiri_bell_wait(struct weiri_bell *bell, const struct weiri_bel
 
 	if (weir_cancel_fired(wait->cancel))
 		return weir_cancel_cause(wait->cancel, error);
-	status = spin(wait);
+	status = spin(bell, wait);
 	if (status != WEIR_WOULD_BLOCK)
 		return wait->explain(status, error);
 	if (wait->deadline_ns == 0)

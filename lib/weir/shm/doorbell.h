@@ -20,6 +20,12 @@
  *   again after both, and the word would be w.
  * A ring by a process that dies or stops between the bit and the system call is lost. So a sleep
  *   lasts at most WEIRI_BELL_LOOK_NS, after which the thread looks again.
+ * Slip. A waiter that looks all the time goes in step with the other side: each item then takes its
+ *   lines away from both. A waiter that comes back a microsecond later finds several items, and both
+ *   sides run on lines of their own meanwhile (temporal slipping: Giacomoni, Moseley, Vachharajani,
+ *   PPoPP 2008). So a wait begins with a pause if the last pause paid: WEIRI_BELL_PAYS attempts in a
+ *   row then succeeded at once. Where none has paid, one wait in WEIRI_BELL_PROBE tries it. So a
+ *   request and its answer seldom pay for it.
  * Progress: ringing is wait-free: one load if no bit is set, otherwise at most three more accesses and
  *   two system calls. (One fetch-and clears one bit: a bit test-and-reset of x86-64, not a loop.)
  * Checked: stress/model/check_shm.c, tests/test_shm_ring.c.
@@ -45,11 +51,15 @@ enum { WEIRI_BELL_SPINS = 0 };
 enum { WEIRI_BELL_LOOK_NS = 100000000, WEIRI_BELL_SPINS = 200 };
 #endif
 
+enum { WEIRI_BELL_SLIP = 64, WEIRI_BELL_PAYS = 4, WEIRI_BELL_PROBE = 32 }; /* pauses; attempts; waits */
+
 /* A process's own view of a bell. */
 struct weiri_bell {
 	_Atomic(uint32_t) *word;  /* in shared memory */
 	_Atomic(int) eventfd;     /* the caller's, written by this process's rings; -1: none */
 	_Atomic(uint32_t) tokens; /* hooks that may still use this bell */
+	_Atomic(uint32_t) run;    /* attempts that succeeded at once since the last wait; a hint */
+	_Atomic(uint32_t) waits;  /* a hint */
 };
 
 WEIRI_COLD void weiri_bell_ring_slowly(struct weiri_bell *bell);

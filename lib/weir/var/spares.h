@@ -3,7 +3,7 @@
  *
  * An allocator often returns a large released block to the system, and each of its pages then
  * causes a page fault when it is written next. So a variable whose values the library makes
- * (combine.c) keeps a few blocks. An allocator for values lies above the variable's own allocator.
+ * (combine.c; the steps of optimizers) keeps a few blocks. An allocator for values lies above the variable's own allocator.
  * When the last holder of a block releases it, the block returns here and is used again for a value
  * of the same size. Small blocks pass through to the allocator below. An example is a block that a
  * view of a value takes from the value's allocator.
@@ -27,6 +27,8 @@
 #include <stdint.h>
 #include <weir/alloc.h>
 
+#include "base/compiler.h"
+
 /* When threads update in turn, about this many values are between their release and next use. */
 enum { WEIRI_SPARES = 4 };
 
@@ -36,14 +38,14 @@ struct weiri_spares;
  * Returns an object with one reference, which weiri_spares_end() drops, or NULL if there is no
  * memory. `below` is copied. Blocks smaller than `least` bytes are not kept.
  */
-struct weiri_spares *weiri_spares_create(const weir_allocator *below, size_t least);
+WEIRI_SHARED struct weiri_spares *weiri_spares_create(const weir_allocator *below, size_t least);
 /* Returns an allocator for values. They may outlive the variable. */
-const weir_allocator *weiri_spares_allocator(const struct weiri_spares *spares);
+WEIRI_SHARED const weir_allocator *weiri_spares_allocator(const struct weiri_spares *spares);
 /*
  * Called when the variable is destroyed. Frees the kept blocks; blocks in use return to the
  * allocator below.
  */
-void weiri_spares_end(struct weiri_spares *spares);
+WEIRI_SHARED void weiri_spares_end(struct weiri_spares *spares);
 
 /*
  * At most the retire budget divided by this number is kept. If it is 0, nothing is kept. Constant,
