@@ -446,6 +446,36 @@ static const struct scatter_contender skipping_table = {
 };
 const struct scatter_contender *const bench_scatters[] = {&skipping_table, NULL};
 
+/* -- datasets ---------------------------------------------------------------------------------- */
+
+struct numbers {
+	_Atomic(uint64_t) next;
+};
+
+static void *numbers_create(enum data_job job)
+{
+	(void)job;
+	return calloc(1, sizeof(struct numbers));
+}
+
+/* Gives the number 1 in the place of 0, so that the sum is wrong. */
+static unsigned take_twice(void *self, uint64_t *sum)
+{
+	uint64_t number = atomic_fetch_add(&((struct numbers *)self)->next, 1);
+
+	*sum += number == 0 ? 1 : number;
+	return 1;
+}
+
+static const struct data_contender repeating_data = {
+	.about = {.name = "doubles an element"},
+	.jobs = 1 << DATA_RANGE,
+	.create = numbers_create,
+	.destroy = free,
+	.take = take_twice,
+};
+const struct data_contender *const bench_data[] = {&repeating_data, NULL};
+
 /* -- suites without wrong contenders ----------------------------------------------------------- */
 
 const struct ring_contender *const bench_shuffle_tries[] = {NULL};
