@@ -14,7 +14,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "mutation"))
 
-from meaning import ARGUMENTS, blank_comments, cindex, cindex_ready, file_offset  # noqa: E402: found by the line above
+from meaning import ARGUMENTS, blank_comments, cindex, cindex_ready, file_offset, mpi_includes  # noqa: E402: found by the line above
 
 K, T = cindex.CursorKind, cindex.TypeKind
 INTEGERS = {T.INT, T.UINT, T.UCHAR, T.SCHAR, T.USHORT, T.SHORT}
@@ -145,7 +145,7 @@ class Truths:
     # -- declarations ----------------------------------------------------------------------------------------------------------------
 
     def read(self, path):
-        arguments = [one.replace("-I", f"-I{self.root}/").replace("LEVEL=0", "LEVEL=3") for one in ARGUMENTS]
+        arguments = [one.replace("-I", f"-I{self.root}/").replace("LEVEL=0", "LEVEL=3") for one in ARGUMENTS] + mpi_includes()
         unit = cindex.Index.create().parse(str(path), arguments)
         for cursor in unit.cursor.get_children():
             if not self.is_mine(cursor):

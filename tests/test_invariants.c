@@ -28,6 +28,7 @@
 #include <weir/store.h>
 #include <weir/flow/op.h>
 #include <weir/tensor.h>
+#include <weir/transport.h>
 #include <weir/txn.h>
 #include <weir/value.h>
 #include <weir/var.h>
@@ -54,6 +55,8 @@
 #include "run/deque.h"
 #include "sync/pending.h"
 #include "run/inbox.h"
+#include "run/meeting.h"
+#include "run/numbers.h"
 #include "run/members.h"
 #include "shm/frames.h"
 #include "shm/newest.h"
@@ -1490,6 +1493,74 @@ Test(invariants, members)
 Test(invariants, countdown)
 {
 	expect_broken("C1", arrive_twice);
+}
+
+static void forget_sum(void *context, enum weir_status status, const weir_error *error, weir_tensor *sum)
+{
+	(void)context, (void)status, (void)error;
+	weir_tensor_release(sum);
+}
+
+/* The first members are those of ranks.c. */
+struct group_of_ranks {
+	weir_allocator allocator;
+	size_t bytes;
+	struct weiri_countdown users;
+	char *name;
+	uint32_t size, channel_count;
+	struct weiri_meeting *meeting; /* the first member of a channel */
+};
+
+static void spoil_meeting(weir_ranks *ranks)
+{
+	weiri_store_relaxed(&((struct group_of_ranks *)(void *)ranks)->meeting->word, 1);
+}
+
+static void come_twice(void)
+{
+	struct weiri_meeting meeting;
+	uint64_t number;
+
+	weiri_meeting_init(&meeting);
+	(void)weiri_meeting_come(&meeting, 1, 3, &number);
+	(void)weiri_meeting_come(&meeting, 1, 3, &number);
+}
+
+static void give_a_number_twice(void)
+{
+	struct weiri_numbers numbers;
+	uint32_t number;
+
+	weiri_numbers_init(&numbers);
+	if (!weiri_number_take(&numbers, 4, &number))
+		_exit(1);
+	weiri_number_give(&numbers, number);
+	weiri_number_give(&numbers, number);
+}
+
+/* The first rank is told to be in the meeting, and has put no transfer into its place. */
+static void hold_a_meeting_without_a_transfer(void)
+{
+	struct weir_channel what = {"w", WEIR_F32, NULL};
+	struct weir_reduction reduction = {.divisor = 1, .done = forget_sum};
+	weir_ranks *ranks;
+	weir_transport *second;
+	weir_transfer *transfer;
+
+	if (weir_ranks_create(2, NULL, &ranks, NULL) != WEIR_OK || weir_tensor_scalar_f32(1, &reduction.input) != WEIR_OK)
+		_exit(1);
+	second = weir_ranks_transport(ranks, 1);
+	if (second->open(second, &what, &reduction.channel, NULL) != WEIR_OK)
+		_exit(1);
+	spoil_meeting(ranks);
+	(void)second->start(second, &reduction, &transfer, NULL);
+}
+
+Test(invariants, ranks)
+{
+	expect_broken("E2", come_twice);
+	expect_broken("N1", give_a_number_twice);
+	expect_broken("K1", hold_a_meeting_without_a_transfer);
 }
 
 Test(invariants, inbox)

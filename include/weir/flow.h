@@ -19,6 +19,7 @@
 #include <weir/flow/op_array.h>
 #include <weir/flow/op_math.h>
 #include <weir/flow/optimizer.h>
+#include <weir/flow/replicas.h>
 #include <weir/flow/session.h>
 #include <weir/flow/staging.h>
 #include <weir/flow/table.h>

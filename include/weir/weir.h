@@ -16,6 +16,7 @@
 #include <weir/dump.h>
 #include <weir/log.h>
 #include <weir/metrics.h>
+#include <weir/mirrors.h>
 #include <weir/mpsc.h>
 #include <weir/multi_queue.h>
 #include <weir/pending.h>
@@ -39,6 +40,7 @@
 #include <weir/tensor.h>
 #include <weir/thread.h>
 #include <weir/time.h>
+#include <weir/transport.h>
 #include <weir/txn.h>
 #include <weir/value.h>
 #include <weir/var.h>

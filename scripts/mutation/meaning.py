@@ -10,6 +10,7 @@ import ctypes
 import hashlib
 import pathlib
 import re
+import subprocess
 import sys
 
 from mutants import told_apart
@@ -22,6 +23,14 @@ except ImportError:  # Debian has it for its own Python alone.
 
 KINDS = ("statement", "balance", "condition", "bound", "swap", "return", "exchange")
 ARGUMENTS = ["-xc", "-std=c11", "-D_GNU_SOURCE", "-DWEIR_ASSERT_LEVEL=0", "-Iinclude", "-Ilib/weir", "-Ilib/flow", "-pthread", "-mcx16"]
+
+
+def mpi_includes():
+    """Where lib/mpi finds mpi.h, as arguments of a compiler. Nothing, if there is no MPI."""
+    found = subprocess.run(["pkg-config", "--cflags-only-I", "ompi-c"], capture_output=True, text=True)
+    return [f"-isystem{word[2:]}" for word in found.stdout.split()]
+
+
 
 # Statements without an effect that a program can see.
 HINT = re.compile(r"(\(void\)\s*)?(WEIR_ASSERT|WEIRI_PROBE|weiri_pause\b|weiri_assert|va_end|__builtin_prefetch)"

@@ -51,8 +51,18 @@ typedef enum weir_status weiri_call_specs_fn(const struct weiri_call_request *re
 /* Finds the bodies, and builds the node with its outputs. */
 enum weir_status weiri_call_build(const struct weiri_call_request *request, weiri_call_specs_fn *specs,
                                   weir_output outs[], weir_node **node);
+/* --- op_call.c --- */
+
+/* How a node runs one body: of calls, and of replicas. */
+extern const struct weiri_inner weiri_call_inner;
+/* The results are what those of all bodies have in common. */
+weiri_call_specs_fn weiri_call_specs;
+
 /* The gradient rule of a call: call_gradient.c. */
 weiri_gradient_fn weiri_call_gradient;
+
+/* --- call_build.c --- */
+
 /* The touches and drop functions of an op that calls functions. */
 bool weiri_calls_touch(const weir_node *node, size_t i, struct weiri_resource *resource);
 void weiri_calls_drop(void *attribute);

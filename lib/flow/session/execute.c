@@ -200,6 +200,9 @@ static WEIRI_COLD bool run_traced(struct runner *r, uint32_t unit, uint32_t inde
 	return true;
 }
 
+/* Nodes that may go to the pool. */
+enum { MAY_MOVE = WEIRI_OP_USER | WEIRI_OP_HEAVY | WEIRI_OP_APART };
+
 static bool belongs_to_pool(const struct runner *r, const struct weiri_plan_node *p)
 {
 	const struct weiri_frame *frame = r->frame;
@@ -217,6 +220,8 @@ static bool belongs_to_pool(const struct runner *r, const struct weiri_plan_node
 	/* A caller that does not wait is not held up either. */
 	if ((!other_work && (r->on_worker || (!step->is_started && !step->is_open))) || step->workers == 0)
 		return false;
+	if (p->flags & WEIRI_OP_APART)
+		return true;
 	for (uint32_t i = 0; i < p->input_count; i++) {
 		const weir_tensor *input = frame->values[frame->plan->uses[p->inputs + i].slot];
 
@@ -249,7 +254,7 @@ static WEIRI_COLD bool run_traced_unit(struct runner *r, uint32_t unit, uint32_t
 	for (uint32_t i = at; i < end; i++) {
 		const struct weiri_plan_node *p = &nodes[i];
 
-		if ((p->flags & (WEIRI_OP_USER | WEIRI_OP_HEAVY)) != 0 && may_submit && belongs_to_pool(r, p)) {
+		if ((p->flags & MAY_MOVE) != 0 && may_submit && belongs_to_pool(r, p)) {
 			submit_unit(r->frame, unit, i);
 			return false;
 		}
@@ -285,7 +290,7 @@ static WEIRI_ALWAYS_INLINE bool run_unit(struct runner *r, uint32_t unit, uint32
 	for (uint32_t i = at; i < end; i++) {
 		const struct weiri_plan_node *p = &nodes[i];
 
-		if (WEIRI_UNLIKELY((p->flags & (WEIRI_OP_USER | WEIRI_OP_HEAVY)) != 0) && may_submit && belongs_to_pool(r, p)) {
+		if (WEIRI_UNLIKELY((p->flags & MAY_MOVE) != 0) && may_submit && belongs_to_pool(r, p)) {
 			submit_unit(frame, unit, i);
 			return false;
 		}

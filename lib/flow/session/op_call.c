@@ -74,13 +74,13 @@ static bool child_ended(const struct weiri_site *site, struct weiri_frame *child
 	return true;
 }
 
-static const struct weiri_inner call_inner = {.begin = begin_call, .child_ended = child_ended};
+const struct weiri_inner weiri_call_inner = {.begin = begin_call, .child_ended = child_ended};
 static const struct weiri_inner case_inner = {.begin = begin_case, .child_ended = child_ended};
 static const struct weiri_op call_op = {.name = "call",
                                         .traits = WEIRI_OP_CALLS,
                                         .drop = weiri_calls_drop,
                                         .touches = weiri_calls_touch,
-                                        .inner = &call_inner,
+                                        .inner = &weiri_call_inner,
                                         .gradient = weiri_call_gradient};
 static const struct weiri_op case_op = {.name = "case",
                                         .traits = WEIRI_OP_CALLS,
@@ -110,8 +110,8 @@ static bool join_specs(struct weiri_spec *spec, const struct weiri_spec *other)
 	return true;
 }
 
-static enum weir_status common_specs(const struct weiri_call_request *r, struct weiri_calls *calls,
-                                     struct weiri_spec specs[], size_t *count)
+enum weir_status weiri_call_specs(const struct weiri_call_request *r, struct weiri_calls *calls,
+                                  struct weiri_spec specs[], size_t *count)
 {
 	const struct weiri_body *first = calls->bodies[0];
 
@@ -151,7 +151,7 @@ enum weir_status weir_op_call(weir_graph *graph, const char *name, weir_function
 	                                     .count = count,
 	                                     .error = error};
 
-	return weiri_call_build(&request, common_specs, outs, node);
+	return weiri_call_build(&request, weiri_call_specs, outs, node);
 }
 
 static enum weir_status check_selector(const struct weiri_call_request *r, bool boolean)
@@ -190,7 +190,7 @@ enum weir_status weir_op_case(weir_graph *graph, const char *name, weir_output i
 	                                     .error = error};
 	enum weir_status status = check_selector(&request, false);
 
-	return status == WEIR_OK ? weiri_call_build(&request, common_specs, outs, node) : status;
+	return status == WEIR_OK ? weiri_call_build(&request, weiri_call_specs, outs, node) : status;
 }
 
 enum weir_status weir_op_cond(weir_graph *graph, const char *name, weir_output predicate, weir_function *then,
@@ -209,5 +209,5 @@ enum weir_status weir_op_cond(weir_graph *graph, const char *name, weir_output p
 	                                     .error = error};
 	enum weir_status status = check_selector(&request, true);
 
-	return status == WEIR_OK ? weiri_call_build(&request, common_specs, outs, node) : status;
+	return status == WEIR_OK ? weiri_call_build(&request, weiri_call_specs, outs, node) : status;
 }

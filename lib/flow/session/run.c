@@ -59,7 +59,9 @@ static bool await(struct weiri_step *step)
 			return false;
 		if (step->on_caller && run_handed(step))
 			continue;
-		if (step->caller_helps && weir_pool_help(step->pool, 1) > 0)
+		/* A task that polls submits itself again, so the clock is looked at here too. */
+		if (step->caller_helps && weir_pool_help(step->pool, 1) > 0 &&
+		    (deadline_ns == WEIR_NO_DEADLINE || weir_now_ns() < deadline_ns))
 			continue;
 		switch (weiri_signal_wait(&step->signal, seen, deadline_ns)) {
 		case WEIRI_PARK_WOKEN: continue;
