@@ -32,8 +32,8 @@
  * Progress: a call without contention is wait-free, apart from the stages. See (1) of dataset.h for
  *   a thread that stops inside a stage.
  * Memory: the iterator; for each call that waits, and each that was started, one operation.
- * Checked: stress/model/check_window.c; tests/test_dataset.c, test_dataset_ahead.c; weir-stress
- *   "dataset".
+ * Checked: stress/model/check_window.c, check_iterator.c; tests/test_dataset.c,
+ *   test_dataset_ahead.c, test_dataset_start.c; weir-stress "dataset".
  */
 #include <sched.h>
 #include <stdalign.h>
