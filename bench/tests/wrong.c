@@ -461,7 +461,7 @@ static void *numbers_create(enum data_job job)
 /* Gives the number 1 in the place of 0, so that the sum is wrong. */
 static unsigned take_twice(void *self, uint64_t *sum)
 {
-	uint64_t number = atomic_fetch_add(&((struct numbers *)self)->next, 1);
+	uint64_t number = atomic_fetch_add_explicit(&((struct numbers *)self)->next, 1, memory_order_relaxed);
 
 	*sum += number == 0 ? 1 : number;
 	return 1;
