@@ -183,6 +183,16 @@ struct addition_contender {
 	uint64_t (*wasted)(void *self);
 };
 
+/* Weights of f32 that threads change by steps of Adam: see rivals/train_model.h. */
+struct train_contender {
+	struct bench_about about;
+	void *(*create)(size_t count, unsigned threads);
+	void (*destroy)(void *self);
+	void (*step)(void *self, unsigned thread);
+	/* How many steps the weights show while no other thread is at work; UINT64_MAX: they are wrong. */
+	uint64_t (*steps)(void *self);
+};
+
 /*
  * A shared value of `bytes` whose words are all equal. Each new value is allocated by
  * bench_value_allocate().
@@ -353,6 +363,7 @@ extern const struct ring_contender *const bench_shuffle_tries[];
 extern const struct read_contender *const bench_readers[];
 extern const struct update_contender *const bench_updates[];
 extern const struct addition_contender *const bench_additions[];
+extern const struct train_contender *const bench_trains[];
 extern const struct snapshot_contender *const bench_snapshots[];
 extern const struct snapshot_contender *const bench_transactions[];
 extern const struct publish_contender *const bench_publishers[];

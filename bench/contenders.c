@@ -183,6 +183,7 @@ const struct update_contender *const bench_updates[] = {
 	&left_right_update_contender,   NULL,
 };
 
+const struct train_contender *const bench_trains[] = {&weir_train_contender, &train_loop_contender, NULL};
 const struct addition_contender *const bench_additions[] = {
 	&weir_addition_contender, &weir_retry_contender, &mutex_copy_contender, &mutex_in_place_contender, NULL,
 };

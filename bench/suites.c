@@ -16,6 +16,7 @@
 	X(snapshot) \
 	X(transaction) \
 	X(update) \
+	X(train) \
 	X(publish) \
 	X(names) \
 	X(section) \

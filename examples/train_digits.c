@@ -1,8 +1,9 @@
 /*
  * train_digits.c - threads that share variables and a queue, on real data.
  *
- * Four feeders keep a shuffle queue filled. Two trainers take batches from it, and change the
- * weights, the bias and the number of steps by one commit per batch. An evaluator repeatedly takes
+ * Four feeders keep a shuffle queue filled. Two trainers take batches from it. For each they run a
+ * function that computes the loss and its gradients, and changes both layers, the slots of Adam and the
+ * number of steps by one commit. An evaluator repeatedly takes
  * consistent snapshots. No thread blocks another, no update is lost, and no snapshot is torn. The
  * report at the end shows this, and the exit code depends on it. The parts are in train_digits/.
  */

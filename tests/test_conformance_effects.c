@@ -4,6 +4,8 @@
  */
 #include <weir/critical_section.h>
 #include <weir/flow/function.h>
+#include <weir/flow/gradient.h>
+#include <weir/flow/optimizer.h>
 
 #include "graph/node.h"
 #include "graph_kit.h"
@@ -858,6 +860,62 @@ Test(conformance_effects, ACD_041_a_variable_of_the_caller_is_updated)
 	cr_expect_eq(kit_fetch_f32(s.session, out), 4.0f);
 	cr_expect_eq(kit_var_f32(s.var, 0), 4.0f);
 	close_scene(&s);
+}
+
+/* A step by the gradient of w * w; the read after it sees what it published. */
+static enum weir_status build_step(void *context, weir_graph *body, const struct weir_argument arguments[],
+                                   weir_output results[], weir_error *error)
+{
+	weir_output w = read_of(body, arguments[0].var), loss, gradient, step;
+
+	if (weir_op_square(body, NULL, w, &loss, error) || weir_gradients(body, &loss, 1, &w, 1, &gradient, error) ||
+	    weir_op_apply(body, NULL, context, &arguments[0].var, &gradient, 1, &step, NULL, error))
+		return error->code;
+	results[0] = read_of(body, arguments[0].var);
+	return WEIR_OK;
+}
+
+static float run_step(enum weir_optimizer_kind kind, weir_optimizer **out)
+{
+	struct weir_optimizer_options options = {WEIR_OPTIMIZER_OPTIONS_INIT, .kind = kind, .rate = 1};
+	weir_optimizer *optimizer;
+	struct weir_argument argument;
+	struct scene s;
+	weir_output result;
+	weir_error error;
+	float value;
+
+	cr_assert_eq(weir_optimizer_create(&options, &optimizer, &error), WEIR_OK, "%s", error.message);
+	open_scene(&s, 1);
+	argument.var = s.var;
+	cr_assert_eq(weir_op_call(s.graph, NULL, define("train", build_step, optimizer, var_parameter, 1, 1), &argument, 1,
+	                          &result, NULL, &error),
+	             WEIR_OK, "%s", error.message);
+	value = kit_fetch_f32(s.session, result);
+	cr_expect_eq(value, kit_var_f32(s.var, 0));
+	close_scene(&s);
+	*out = optimizer;
+	return value;
+}
+
+Test(conformance_effects, ACD_038_a_step_by_a_gradient_inside_a_function)
+{
+	weir_optimizer *optimizer;
+	float value = run_step(WEIR_OPTIMIZER_DESCENT, &optimizer);
+
+	cr_expect_eq(value, -1.0f);
+	cr_assert_eq(weir_optimizer_destroy(optimizer, NULL), WEIR_OK);
+}
+
+/* The slots, and the number of steps, are made when the body is built. */
+Test(conformance_effects, ACD_040_an_optimizer_inside_a_function_has_its_variables)
+{
+	weir_optimizer *optimizer;
+	float value = run_step(WEIR_OPTIMIZER_ADAM, &optimizer);
+
+	cr_expect_float_eq(value, 0.0f, 1e-6f);
+	cr_expect_eq(weir_optimizer_variable_count(optimizer), 3);
+	cr_assert_eq(weir_optimizer_destroy(optimizer, NULL), WEIR_OK);
 }
 
 /* -- beyond the rows --------------------------------------------------------------------------- */

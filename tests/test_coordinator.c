@@ -175,7 +175,7 @@ Test(coordinator, null_is_refused_or_harmless)
 	cr_expect_eq(weir_coordinator_destroy(NULL, NULL), WEIR_OK);
 }
 
-Test(coordinator, stop_is_seen_after_the_request_and_not_before)
+Test(coordinator, COO_001_stop_is_seen_after_the_request_and_not_before)
 {
 	weir_coordinator *coordinator = create(0, 0);
 
@@ -201,7 +201,7 @@ static enum weir_status write_and_request(weir_coordinator *coordinator, void *c
 	return weir_coordinator_request_stop(coordinator, NULL);
 }
 
-Test(coordinator, a_stop_by_another_thread_wakes_those_who_wait)
+Test(coordinator, COO_002_a_stop_by_another_thread_wakes_those_who_wait)
 {
 	for (int i = 0; i < 50; i++) {
 		weir_coordinator *coordinator = create(0, 0);
@@ -210,13 +210,14 @@ Test(coordinator, a_stop_by_another_thread_wakes_those_who_wait)
 		start(coordinator, "stopper", write_and_request, &job);
 		weiri_store_release(&job.started, 1);
 		cr_assert_eq(weir_coordinator_wait_for_stop(coordinator, weir_deadline_in(long_ns)), WEIR_OK);
+		cr_expect(weir_coordinator_should_stop(coordinator));
 		cr_expect_eq(job.plain, 7);
 		cr_expect_eq(join(coordinator, NULL), WEIR_OK);
 		destroy(coordinator);
 	}
 }
 
-Test(coordinator, join_waits_for_all_threads)
+Test(coordinator, COO_003_join_waits_for_all_threads)
 {
 	weir_coordinator *coordinator = create(0, 0);
 	struct job job = {.plain = 0};
@@ -268,7 +269,7 @@ static void *leave_at_once(void *argument)
 	return NULL;
 }
 
-Test(coordinator, join_waits_for_threads_that_registered_themselves)
+Test(coordinator, COO_004_join_waits_for_threads_that_registered_themselves)
 {
 	struct leaver leaver = {NULL, 0};
 	pthread_t thread;
@@ -288,8 +289,32 @@ Test(coordinator, join_waits_for_threads_that_registered_themselves)
 	cr_assert_eq(pthread_join(thread, NULL), 0);
 }
 
-Test(coordinator, grace_expires_and_the_stragglers_are_named)
+/* A thread that outlives the call, and a member that another thread ends. */
+Test(coordinator, COO_005_join_waits_for_started_and_for_registered_threads)
 {
+	weir_coordinator *coordinator = create(0, 0);
+	weir_coordinator_member *member = NULL;
+	struct job job = {.plain = 0};
+	weir_error error;
+
+	start(coordinator, "given", until_allowed, &job);
+	cr_assert_eq(weir_coordinator_enter(coordinator, "registered", &member, NULL), WEIR_OK);
+	cr_expect_eq(weir_coordinator_join(coordinator, 0, 0, 0, &error), WEIR_DEADLINE_EXCEEDED);
+	cr_expect_not_null(strstr(error.message, "given"), "%s", error.message);
+	cr_expect_not_null(strstr(error.message, "registered"), "%s", error.message);
+	weir_coordinator_leave(member);
+	cr_expect_eq(weir_coordinator_join(coordinator, 0, 0, 0, &error), WEIR_DEADLINE_EXCEEDED);
+	cr_expect_not_null(strstr(error.message, "given"), "%s", error.message);
+	cr_expect_null(strstr(error.message, "registered"), "%s", error.message);
+	weiri_store_release(&job.may_end, 1);
+	cr_expect_eq(join(coordinator, NULL), WEIR_OK);
+	cr_expect_eq(weiri_load_acquire(&job.ended), 1);
+	destroy(coordinator);
+}
+
+Test(coordinator, COO_006_grace_expires_and_the_stragglers_are_named)
+{
+	static const uint64_t graces_ns[] = {0, 1, 2000000, 20000000};
 	weir_coordinator *coordinator = create(0, 0);
 	struct job job = {.plain = 0};
 	weir_error error;
@@ -299,9 +324,15 @@ Test(coordinator, grace_expires_and_the_stragglers_are_named)
 	cr_assert(reaches(&job.started, 2));
 	cr_expect_eq(weir_coordinator_request_stop(coordinator, NULL), WEIR_OK);
 	cr_assert(reaches(&job.ended, 1));
-	cr_expect_eq(weir_coordinator_join(coordinator, WEIR_NO_DEADLINE, 2 * ms, 0, &error), WEIR_DEADLINE_EXCEEDED);
-	cr_expect_not_null(strstr(error.message, "still running"));
-	cr_expect_not_null(strstr(error.message, "stubborn"));
+	for (size_t i = 0; i < sizeof(graces_ns) / sizeof(graces_ns[0]); i++) {
+		uint64_t before = weir_now_ns();
+
+		cr_expect_eq(weir_coordinator_join(coordinator, WEIR_NO_DEADLINE, graces_ns[i], 0, &error),
+		             WEIR_DEADLINE_EXCEEDED);
+		cr_expect_geq(weir_now_ns() - before, graces_ns[i]);
+		cr_expect_not_null(strstr(error.message, "still running"));
+		cr_expect_not_null(strstr(error.message, "stubborn"));
+	}
 	cr_expect_eq(weir_coordinator_destroy(coordinator, &error), WEIR_FAILED_PRECONDITION);
 	cr_expect_not_null(strstr(error.message, "stubborn"));
 	cr_expect_eq(weir_coordinator_clear_stop(coordinator, &error), WEIR_FAILED_PRECONDITION);
@@ -400,7 +431,7 @@ Test(coordinator, a_started_thread_cannot_join_its_own_coordinator)
 	destroy(coordinator);
 }
 
-Test(coordinator, the_first_error_wins)
+Test(coordinator, COO_009_the_first_error_wins)
 {
 	weir_coordinator *coordinator = create(0, 0);
 	weir_error first = error_with(WEIR_ABORTED, "first");
@@ -429,7 +460,7 @@ Test(coordinator, an_error_after_a_clean_stop_is_dropped)
 	destroy(coordinator);
 }
 
-Test(coordinator, end_of_input_is_a_clean_stop)
+Test(coordinator, COO_010_end_of_input_is_a_clean_stop)
 {
 	weir_coordinator *coordinator = create(0, 0);
 
@@ -448,7 +479,7 @@ Test(coordinator, nothing_clean_makes_end_of_input_an_error)
 	destroy(coordinator);
 }
 
-Test(coordinator, clean_codes_can_be_chosen)
+Test(coordinator, COO_011_clean_codes_can_be_chosen)
 {
 	weir_coordinator *coordinator = create(0, WEIR_COORDINATOR_CLEAN(WEIR_DATA_LOSS));
 	weir_error end = error_with(WEIR_OUT_OF_RANGE, "end");
@@ -471,6 +502,31 @@ Test(coordinator, the_error_of_a_thread_comes_out_of_join)
 	start(coordinator, "reader", fail_with_message, NULL);
 	cr_expect_eq(join(coordinator, &error), WEIR_DATA_LOSS);
 	cr_expect_str_eq(error.message, "block 7 is gone");
+	destroy(coordinator);
+}
+
+static enum weir_status fail_after_the_stop(weir_coordinator *coordinator, void *context, weir_error *error)
+{
+	enum weir_status status = until_stop(coordinator, context, error);
+
+	*error = error_with(WEIR_NOT_FOUND, "the second to fail");
+	return status == WEIR_OK ? WEIR_NOT_FOUND : status;
+}
+
+/* A thread's function is the scope whose error stops the others. */
+Test(coordinator, COO_012_of_two_threads_that_fail_the_first_is_reported)
+{
+	weir_coordinator *coordinator = create(0, 0);
+	struct job job = {.plain = 0};
+	weir_error error;
+
+	start(coordinator, "second", fail_after_the_stop, &job);
+	cr_assert(reaches(&job.started, 1));
+	start(coordinator, "first", fail_with_message, NULL);
+	cr_expect_eq(join(coordinator, &error), WEIR_DATA_LOSS);
+	cr_expect_str_eq(error.message, "block 7 is gone");
+	cr_expect(weir_coordinator_should_stop(coordinator));
+	cr_expect_eq(weiri_load_acquire(&job.ended), 1);
 	destroy(coordinator);
 }
 
@@ -499,7 +555,7 @@ Test(coordinator, an_error_takes_precedence_over_stragglers)
 	destroy(coordinator);
 }
 
-Test(coordinator, an_error_after_the_join_goes_back_to_its_reporter)
+Test(coordinator, COO_014_an_error_after_the_join_goes_back_to_its_reporter)
 {
 	weir_coordinator *coordinator = create(0, 0);
 	weir_error late = error_with(WEIR_ABORTED, "late");
@@ -518,7 +574,7 @@ Test(coordinator, an_error_after_the_join_goes_back_to_its_reporter)
 	destroy(coordinator);
 }
 
-Test(coordinator, clear_stop_forgets_the_error_too)
+Test(coordinator, COO_013_clear_stop_forgets_the_error_too)
 {
 	weir_coordinator *coordinator = create(0, 0);
 	weir_error first = error_with(WEIR_ABORTED, "first cycle");
@@ -700,7 +756,7 @@ static enum weir_status stop_at_third_call(weir_coordinator *coordinator, void *
 	return WEIR_OK;
 }
 
-Test(coordinator, a_loop_runs_until_it_requests_the_stop)
+Test(coordinator, COO_016_a_loop_runs_until_it_requests_the_stop)
 {
 	weir_coordinator *coordinator = create(0, 0);
 	struct job job = {.plain = 0};

@@ -114,3 +114,45 @@ Test(gate, the_owner_may_free_it_as_soon_as_it_is_drained)
 			cr_assert_eq(pthread_join(threads[i], NULL), 0);
 	}
 }
+
+/* What the owner changes while the gate is closed: two numbers that are always equal. */
+struct sign {
+	struct weiri_gate gate;
+	_Atomic(int) stop;
+	int left, right;
+	int torn; /* written by its reader alone */
+};
+
+static void *read_sign(void *context)
+{
+	struct sign *sign = context;
+
+	while (!weiri_load_acquire(&sign->stop)) {
+		if (!weiri_gate_enter(&sign->gate))
+			continue;
+		sign->torn += sign->left != sign->right;
+		weiri_gate_leave(&sign->gate);
+	}
+	return NULL;
+}
+
+Test(gate, the_owner_changes_what_it_guards_and_opens_it_again)
+{
+	struct sign sign = {.stop = 0};
+	pthread_t reader;
+
+	weiri_gate_init(&sign.gate);
+	cr_assert_eq(pthread_create(&reader, NULL, read_sign, &sign), 0);
+	for (int i = 1; i <= 300; i++) {
+		cr_assert(weiri_gate_close(&sign.gate));
+		weiri_gate_wait(&sign.gate);
+		sign.left = i;
+		sign.right = i;
+		weiri_gate_open(&sign.gate);
+	}
+	weiri_store_release(&sign.stop, 1);
+	cr_assert_eq(pthread_join(reader, NULL), 0);
+	cr_expect_eq(sign.torn, 0);
+	cr_expect(weiri_gate_enter(&sign.gate));
+	weiri_gate_leave(&sign.gate);
+}

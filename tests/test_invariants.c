@@ -42,6 +42,7 @@
 #include "areas/area.h"
 #include "areas/keyed_join_part.h"
 #include "areas/map_entry.h"
+#include "monitored/monitored.h"
 #include "queue/index_set.h"
 #include "queue/shuffle.h"
 #include "areas/tree.h"
@@ -1330,7 +1331,8 @@ struct queue_runner {
 	size_t thread_count;
 	uint64_t end_codes;
 	weir_queue_runner_close_fn *close, *cancel;
-	void *queue, *own;
+	void *queue, *own, *kept;
+	size_t kept_size;
 	char name[32];
 	void *coordinator, *hook;
 	_Atomic(uint32_t) running, left;
@@ -1669,4 +1671,55 @@ Test(invariants, of_shared_memory)
 	expect_broken("N1", no_buffer_left_to_write);
 	expect_broken("N3", buffer_beyond_the_last);
 	expect_broken("N4", publish_without_the_role);
+}
+
+static weir_graph *monitored_graph;
+
+static enum weir_status make_monitored_session(void *context, weir_session **session, weir_error *error)
+{
+	struct weir_session_options options = {WEIR_SESSION_OPTIONS_INIT, .flags = WEIR_SESSION_NO_THREADS};
+
+	(void)context;
+	return weir_session_create(monitored_graph, &options, session, error);
+}
+
+static weir_monitored *monitored_begin(void)
+{
+	struct weir_monitored_options options = {WEIR_MONITORED_OPTIONS_INIT, .make = make_monitored_session};
+	weir_monitored *monitored = NULL;
+
+	if (weir_graph_create(NULL, &monitored_graph, NULL) != WEIR_OK ||
+	    weir_monitored_create(&options, &monitored, NULL) != WEIR_OK)
+		_exit(1);
+	return monitored;
+}
+
+static void end_a_life_with_calls_inside(void)
+{
+	(void)weiri_life_end(monitored_begin(), NULL);
+}
+
+static void enter_a_life_that_is_not_open(void)
+{
+	weir_monitored *monitored = monitored_begin();
+
+	monitored->life.open = false;
+	(void)weir_monitored_run(monitored, NULL, 0, NULL, 0, NULL, NULL, 0, WEIR_NO_DEADLINE, NULL, NULL, NULL);
+}
+
+static void begin_a_life_beside_a_runner(void)
+{
+	weir_monitored *monitored = monitored_begin();
+
+	weiri_life_drain(monitored);
+	(void)weiri_life_end(monitored, NULL);
+	monitored->life.runner_count = 1;
+	(void)weiri_life_begin(monitored, NULL);
+}
+
+Test(invariants, of_monitored_sessions)
+{
+	expect_broken("M1", end_a_life_with_calls_inside);
+	expect_broken("M2", enter_a_life_that_is_not_open);
+	expect_broken("M3", begin_a_life_beside_a_runner);
 }

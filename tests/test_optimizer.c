@@ -284,10 +284,18 @@ Test(optimizer, eight_threads_lose_no_step_and_show_none_half)
 	run_crowd(5);
 }
 
-/* So large that steps take turns. */
+/*
+ * So large that steps take turns; and the budget of retired bytes is less than one step replaces. If a
+ * step waited for it while it held the values from which it computed, it would wait for itself, as soon as
+ * another step replaces them.
+ */
 Test(optimizer, eight_threads_that_take_turns_lose_no_step)
 {
+	uint64_t budget = weir_reclaim_budget();
+
+	weir_reclaim_set_budget(UINT64_C(64) << 10);
 	run_crowd(40 << 10);
+	weir_reclaim_set_budget(budget);
 }
 
 /* Another writer of the variable: no step fails, and none of its writes is lost either. */

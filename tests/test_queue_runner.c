@@ -197,7 +197,7 @@ Test(queue_runner, null_is_refused_or_harmless)
 	cr_expect_eq(weir_queue_runner_destroy(NULL, NULL), WEIR_OK);
 }
 
-Test(queue_runner, a_step_runs_until_the_end_of_its_input)
+Test(queue_runner, QR_001_a_step_runs_until_the_end_of_its_input)
 {
 	struct source source = {.limit = 3, .then = WEIR_OUT_OF_RANGE, .message = "no more numbers"};
 	struct weir_queue_runner_step step = {count_to_limit, &source, "count"};
@@ -216,7 +216,7 @@ Test(queue_runner, a_step_runs_until_the_end_of_its_input)
 	end(runner);
 }
 
-Test(queue_runner, two_steps_run_to_their_own_ends_and_the_last_closes)
+Test(queue_runner, QR_002_two_steps_run_to_their_own_ends_and_the_last_closes)
 {
 	struct source sources[2] = {{.limit = 3, .then = WEIR_OUT_OF_RANGE}, {.limit = 30, .then = WEIR_OUT_OF_RANGE}};
 	struct weir_queue_runner_step steps[2] = {{count_to_limit, &sources[0], NULL}, {count_to_limit, &sources[1], NULL}};
@@ -231,7 +231,7 @@ Test(queue_runner, two_steps_run_to_their_own_ends_and_the_last_closes)
 	end(runner);
 }
 
-Test(queue_runner, errors_without_a_coordinator_are_kept_and_close_the_queue)
+Test(queue_runner, QR_003_errors_without_a_coordinator_are_kept_and_close_the_queue)
 {
 	struct source sources[2] = {{.then = WEIR_DATA_LOSS, .message = "block 7 is gone"}, {.then = WEIR_INTERNAL}};
 	struct weir_queue_runner_step steps[2] = {{count_to_limit, &sources[0], "a"}, {count_to_limit, &sources[1], "b"}};
@@ -299,7 +299,7 @@ Test(queue_runner, a_step_without_a_name_goes_by_its_number)
 	end(runner);
 }
 
-Test(queue_runner, one_bad_step_spoils_no_other_and_a_new_start_forgets_it)
+Test(queue_runner, QR_010_one_bad_step_spoils_no_other_and_a_new_start_forgets_it)
 {
 	struct source sources[2] = {{.limit = 5, .then = WEIR_OUT_OF_RANGE}, {.then = WEIR_INTERNAL}};
 	struct weir_queue_runner_step steps[2] = {{count_to_limit, &sources[0], NULL}, {count_to_limit, &sources[1], NULL}};
@@ -336,7 +336,7 @@ Test(queue_runner, many_threads_on_one_step_close_once)
 	end(runner);
 }
 
-Test(queue_runner, nothing_runs_when_the_stop_came_before_the_start)
+Test(queue_runner, QR_005_nothing_runs_when_the_stop_came_before_the_start)
 {
 	struct source source = {.limit = 3, .then = WEIR_OUT_OF_RANGE};
 	struct weir_queue_runner_step step = {count_to_limit, &source, NULL};
@@ -364,7 +364,34 @@ static enum weir_status wait_for_cancel(void *context, weir_cancel *cancel, weir
 	return weir_cancel_cause(cancel, error);
 }
 
-Test(queue_runner, an_error_goes_to_the_coordinator_and_stops_the_others)
+Test(queue_runner, QR_011_its_threads_have_its_name_and_that_of_their_steps)
+{
+	_Atomic(int) waiting = 0;
+	struct weir_queue_runner_step step = {wait_for_cancel, &waiting, "fill"};
+	struct weir_queue_runner_options options = {WEIR_QUEUE_RUNNER_OPTIONS_INIT, .steps = &step, .step_count = 1};
+	struct weir_queue_options of_queue = {WEIR_QUEUE_OPTIONS_INIT, .capacity = 1, .name = "input/numbers"};
+	weir_coordinator *coordinator = create_coordinator();
+	weir_queue_runner *runner = NULL;
+	weir_queue *queue = NULL;
+	weir_error error;
+
+	cr_assert_eq(weir_queue_create(&of_queue, &queue, NULL), WEIR_OK);
+	weir_queue_runner_bind(&options, queue);
+	cr_expect_str_eq(options.name, "input/numbers");
+	cr_assert_eq(weir_queue_runner_create(&options, &runner, NULL), WEIR_OK);
+	start(runner, coordinator);
+	cr_expect_eq(weir_coordinator_join(coordinator, 0, 0, 0, &error), WEIR_DEADLINE_EXCEEDED);
+	cr_expect_not_null(strstr(error.message, "input/numbers-fill"), "%s", error.message);
+	cr_expect_eq(weir_queue_runner_start(runner, coordinator, &error), WEIR_FAILED_PRECONDITION);
+	cr_expect_not_null(strstr(error.message, "queue runner \"input/numbers\""), "%s", error.message);
+	cr_assert_eq(weir_coordinator_request_stop(coordinator, NULL), WEIR_OK);
+	cr_assert_eq(join_coordinator(coordinator, NULL), WEIR_OK);
+	end(runner);
+	cr_assert_eq(weir_coordinator_destroy(coordinator, NULL), WEIR_OK);
+	cr_assert_eq(weir_queue_destroy(queue, NULL), WEIR_OK);
+}
+
+Test(queue_runner, QR_006_an_error_goes_to_the_coordinator_and_stops_the_others)
 {
 	_Atomic(int) waiting = 0;
 	struct source source = {.limit = 3, .then = WEIR_DATA_LOSS, .message = "block 7 is gone"};
@@ -756,7 +783,7 @@ static weir_queue_runner *create_mover(struct pipe *pipe, size_t threads)
 
 static int items[1000];
 
-Test(queue_runner, a_closed_source_is_drained_and_closes_the_next_queue)
+Test(queue_runner, QR_004_a_closed_source_is_drained_and_closes_the_next_queue)
 {
 	struct pipe pipe = {create_queue("q0", 10), create_queue("q1", 10)};
 	weir_queue_runner *runner = create_mover(&pipe, 1);
@@ -780,7 +807,7 @@ Test(queue_runner, a_closed_source_is_drained_and_closes_the_next_queue)
 	cr_assert_eq(weir_queue_destroy(pipe.to, NULL), WEIR_OK);
 }
 
-Test(queue_runner, a_stop_frees_a_step_that_waits_for_room)
+Test(queue_runner, QR_007_a_stop_frees_a_step_that_waits_for_room)
 {
 	struct pipe pipe = {create_queue("source", 100), create_queue("full", 1)};
 	weir_queue_runner *runner = create_mover(&pipe, 2);

@@ -11,7 +11,7 @@
 
 Test(status, every_code_has_its_own_name)
 {
-	for (int a = WEIR_OK; a <= WEIR_WOULD_BLOCK; a++) {
+	for (int a = WEIR_OK; a <= WEIR_UNAVAILABLE; a++) {
 		const char *name = weir_status_name((enum weir_status)a);
 
 		cr_assert_eq(strncmp(name, "WEIR_", 5), 0, "code %d is %s", a, name);
@@ -26,11 +26,12 @@ Test(status, names_are_those_of_the_constants)
 	cr_expect_str_eq(weir_status_name(WEIR_OK), "WEIR_OK");
 	cr_expect_str_eq(weir_status_name(WEIR_DEADLINE_EXCEEDED), "WEIR_DEADLINE_EXCEEDED");
 	cr_expect_str_eq(weir_status_name(WEIR_WOULD_BLOCK), "WEIR_WOULD_BLOCK");
+	cr_expect_str_eq(weir_status_name(WEIR_UNAVAILABLE), "WEIR_UNAVAILABLE");
 }
 
 Test(status, a_number_that_is_no_code_is_named_unknown)
 {
-	cr_expect_str_eq(weir_status_name((enum weir_status)(WEIR_WOULD_BLOCK + 1)), "WEIR_UNKNOWN_STATUS");
+	cr_expect_str_eq(weir_status_name((enum weir_status)(WEIR_UNAVAILABLE + 1)), "WEIR_UNKNOWN_STATUS");
 	cr_expect_str_eq(weir_status_name((enum weir_status)99999), "WEIR_UNKNOWN_STATUS");
 }
 

@@ -36,6 +36,7 @@ extern const struct read_contender weir_read_contender, weir_look_contender, wei
 extern const struct update_contender weir_update_contender, weir_inline_update_contender, weir_pointer_update_contender,
 	mutex_update_contender, shared_ptr_update_contender, urcu_update_contender, arc_swap_update_contender,
 	left_right_update_contender;
+extern const struct train_contender weir_train_contender, train_loop_contender;
 extern const struct addition_contender weir_addition_contender, weir_retry_contender, mutex_copy_contender,
 	mutex_in_place_contender;
 extern const struct publish_contender weir_publish_contender, urcu_publish_contender, urcu_budget_publish_contender;

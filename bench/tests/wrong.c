@@ -331,6 +331,15 @@ static const struct addition_contender losing_addition = {
 };
 const struct addition_contender *const bench_additions[] = {&losing_addition, NULL};
 
+static const struct train_contender losing_trainer = {
+	.about = {.name = "loses"},
+	.create = addition_create,
+	.destroy = free,
+	.step = add_nothing_at_all,
+	.steps = update_value,
+};
+const struct train_contender *const bench_trains[] = {&losing_trainer, NULL};
+
 static const struct publish_contender torn_publisher = {
 	.about = {.name = "tears"},
 	.create = snapshot_create_of_one,

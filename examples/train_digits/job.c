@@ -74,20 +74,13 @@ static void note_loss(struct trainer *trainer, float loss)
 	atomic_store_explicit(&trainer->loss, average, memory_order_relaxed);
 }
 
-/*
- * Step n is published as version n + 1 of each variable: variables start with version 1, and only
- * commits of all three change them.
- */
+/* Each number is of one step. */
 static enum weir_status note_step(struct job *job, const struct training_step *step, weir_error *error)
 {
-	int64_t number = step->versions[STEP] - 1;
-
-	if (step->versions[WEIGHTS] != step->versions[STEP] || step->versions[BIAS] != step->versions[STEP] ||
-	    number > job->total || atomic_load_explicit(&job->applied[number], memory_order_relaxed) != 0)
-		return failure(error, WEIR_INTERNAL, "a commit published versions %lld, %lld, %lld",
-		               (long long)step->versions[WEIGHTS], (long long)step->versions[BIAS],
-		               (long long)step->versions[STEP]);
-	atomic_store_explicit(&job->applied[number], step->fingerprint, memory_order_relaxed);
+	if (step->number < 1 || step->number > job->total ||
+	    atomic_load_explicit(&job->applied[step->number], memory_order_relaxed) != 0)
+		return failure(error, WEIR_INTERNAL, "two steps have the number %lld", (long long)step->number);
+	atomic_store_explicit(&job->applied[step->number], step->fingerprint, memory_order_relaxed);
 	return WEIR_OK;
 }
 
@@ -99,18 +92,17 @@ static float learning_rate(const struct job *job)
 {
 	int64_t position = value_of(&job->position);
 
-	return position < job->total ? 0.5f - 0.45f * (float)position / (float)job->total : 0.05f;
+	return position < job->total ? 0.005f - 0.0045f * (float)position / (float)job->total : 0.0005f;
 }
 
-/* Applies one step for the batch, and repeats it until its commit succeeds. */
+/* Makes one step for the batch. */
 static enum weir_status apply(struct trainer *trainer, const struct batch *batch, weir_error *error)
 {
-	float rate = learning_rate(trainer->job);
 	struct training_step step;
 	enum weir_status status;
 
-	while ((status = model_train(trainer->job->model, batch, rate, &step, error)) == WEIR_ABORTED)
-		add(&trainer->retries, 1);
+	add(&trainer->passes, 1);
+	status = model_train(trainer->job->model, batch, learning_rate(trainer->job), &step, error);
 	if (status == WEIR_OK)
 		status = note_step(trainer->job, &step, error);
 	if (status != WEIR_OK)
@@ -156,13 +148,18 @@ static int64_t step_of(const weir_read reads[])
 	return *(const int64_t *)weir_tensor_data(reads[STEP].tensor);
 }
 
-/* Checks that all three values are of one commit. job_torn_snapshots() checks their contents. */
+/*
+ * Checks that all values are of one commit: step n publishes version n + 1 of each variable, since
+ * variables start with version 1, and only steps change them. job_torn_snapshots() checks the contents.
+ */
 static int is_whole(const struct job *job, const weir_read reads[])
 {
 	int64_t step = step_of(reads);
+	int whole = step >= 0 && step <= job->total;
 
-	return reads[WEIGHTS].version == reads[STEP].version && reads[BIAS].version == reads[STEP].version && step >= 0 &&
-	       step <= job->total && reads[STEP].version == (uint64_t)step + 1;
+	for (int i = 0; whole && i < VARIABLES; i++)
+		whole = reads[i].version == (uint64_t)step + 1;
+	return whole;
 }
 
 static void note_on_curve(struct evaluator *evaluator, int64_t step, const struct score *score)
@@ -185,12 +182,11 @@ static enum weir_status evaluate(struct evaluator *evaluator, const weir_read re
 {
 	int64_t step = step_of(reads);
 	struct score score;
-	enum weir_status status =
-		model_evaluate(evaluator->job->model, reads[WEIGHTS].tensor, reads[BIAS].tensor, &score, error);
+	enum weir_status status = model_evaluate(evaluator->job->model, reads, &score, error);
 
 	if (status != WEIR_OK)
 		return status;
-	evaluator->seen[step] = model_fingerprint(reads[WEIGHTS].tensor, reads[BIAS].tensor);
+	evaluator->seen[step] = model_fingerprint_of(reads);
 	evaluator->evaluations++;
 	atomic_store_explicit(&evaluator->right, score.right, memory_order_relaxed);
 	note_on_curve(evaluator, step, &score);
@@ -212,11 +208,11 @@ static enum weir_status read_weights(struct evaluator *evaluator, weir_error *er
 	for (int i = 0; i < READS_PER_SNAPSHOT; i++) {
 		uint64_t start = weir_now_ns();
 		weir_read read;
-		enum weir_status status = weir_var_read(evaluator->job->model->variables[WEIGHTS], &read);
+		enum weir_status status = weir_var_read(evaluator->job->model->variables[HIDDEN_WEIGHTS], &read);
 
 		latency_add(&evaluator->read, weir_now_ns() - start);
 		if (status != WEIR_OK)
-			return failure(error, status, "cannot read the weights: %s", weir_status_name(status));
+			return failure(error, status, "cannot read the hidden weights: %s", weir_status_name(status));
 		weir_read_release(&read);
 	}
 	return WEIR_OK;
@@ -237,7 +233,7 @@ static enum weir_status look(struct evaluator *evaluator, int *fresh, weir_error
 	} else if (evaluator->seen[step_of(reads)] == 0) {
 		*fresh = 1;
 		status = evaluate(evaluator, reads, error);
-	} else if (evaluator->seen[step_of(reads)] != model_fingerprint(reads[WEIGHTS].tensor, reads[BIAS].tensor)) {
+	} else if (evaluator->seen[step_of(reads)] != model_fingerprint_of(reads)) {
 		evaluator->torn++;
 	}
 	weir_read_release_many(reads, VARIABLES);
@@ -288,7 +284,7 @@ static enum weir_status note_start(struct job *job, weir_error *error)
 
 	if (status != WEIR_OK)
 		return status;
-	atomic_init(&job->applied[0], model_fingerprint(reads[WEIGHTS].tensor, reads[BIAS].tensor));
+	atomic_init(&job->applied[0], model_fingerprint_of(reads));
 	weir_read_release_many(reads, VARIABLES);
 	return WEIR_OK;
 }
@@ -394,7 +390,7 @@ struct progress job_progress(struct job *job)
 		sum.batches += value_of(&trainer->batches);
 		sum.examples += value_of(&trainer->examples);
 		sum.steps += value_of(&trainer->steps);
-		sum.retries += value_of(&trainer->retries);
+		sum.passes += value_of(&trainer->passes);
 		/* Weighted by the number of steps of each trainer. */
 		sum.loss +=
 			(double)value_of(&trainer->steps) * (double)atomic_load_explicit(&trainer->loss, memory_order_relaxed);

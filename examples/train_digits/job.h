@@ -4,10 +4,9 @@
  * Feeders (a queue runner) put every training image into the queue, once per epoch. The last one
  * closes the queue.
  *
- * Trainers take batches and apply one step for each. A trainer computes a step again if another
- * trainer commits first.
+ * Trainers take batches and make one step for each.
  *
- * The evaluator takes snapshots of all three variables and measures them on the held-out images.
+ * The evaluator takes snapshots of all five variables and measures them on the held-out images.
  *
  * A coordinator ends the threads when the last trainer finds the queue closed and empty, when a
  * thread fails, or when job_interrupt() is called.
@@ -42,8 +41,9 @@ struct job;
 struct trainer {
 	struct job *job;
 	/* Written by the trainer's own thread, read by the thread that shows the progress. */
-	_Atomic(int64_t) batches, examples, steps, retries;
-	_Atomic(float) loss; /* a moving average */
+	_Atomic(int64_t) batches, examples, steps;
+	_Atomic(int64_t) passes; /* forward and backward */
+	_Atomic(float) loss;     /* a moving average */
 };
 
 struct evaluator {
@@ -51,7 +51,7 @@ struct evaluator {
 	_Atomic(int64_t) right; /* correct answers in the last evaluation; -1: none yet */
 	/* Used by the evaluator's own thread; by others only after the join. */
 	int64_t snapshots, evaluations, torn;
-	/* by step: the fingerprint of the weights and bias in a snapshot; 0: not seen */
+	/* by step: the fingerprint of the parameters in a snapshot; 0: not seen */
 	uint64_t *seen;
 	struct latency read, snapshot;
 	struct curve_point curve[CURVE_POINTS];
@@ -89,7 +89,7 @@ enum weir_status job_join(struct job *job, weir_error *error);
 enum weir_status job_destroy(struct job *job, weir_error *error);
 
 struct progress {
-	int64_t batches, examples, steps, retries;
+	int64_t batches, examples, steps, passes;
 	double epoch, examples_per_second;
 	double loss;     /* of training, a moving average */
 	double accuracy; /* on the held-out images; below 0: not measured yet */

@@ -3,6 +3,7 @@
  */
 #include "model.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "failure.h"
@@ -10,8 +11,16 @@
 static const weir_shape image_shape = {1, {DIGIT_PIXELS}};
 static const weir_shape images_shape = {2, {-1, DIGIT_PIXELS}};
 static const weir_shape labels_shape = {1, {-1}};
-static const weir_shape weights_shape = {2, {DIGIT_PIXELS, DIGIT_CLASSES}};
-static const weir_shape bias_shape = {1, {DIGIT_CLASSES}};
+
+static const struct {
+	const char *name;
+	weir_shape shape;
+} parameters[PARAMETERS] = {
+	[HIDDEN_WEIGHTS] = {"hidden_weights", {2, {DIGIT_PIXELS, HIDDEN}}},
+	[HIDDEN_BIAS] = {"hidden_bias", {1, {HIDDEN}}},
+	[WEIGHTS] = {"weights", {2, {HIDDEN, DIGIT_CLASSES}}},
+	[BIAS] = {"bias", {1, {DIGIT_CLASSES}}},
+};
 
 /* -- variables and queue ----------------------------------------------------------------------- */
 
@@ -43,15 +52,23 @@ static enum weir_status random_tensor(const weir_shape *shape, float scale, uint
 	return weir_tensor_builder_finish(builder, out);
 }
 
-/* The variable takes a reference of its own; ours is released. */
-static enum weir_status create_variable(const char *name, enum weir_dtype dtype, const weir_shape *shape,
-                                        enum weir_status status, weir_tensor *initial, weir_var **out,
-                                        weir_error *error)
+/* As large as keeps the variance from layer to layer (Glorot and Bengio, AISTATS 2010); biases are 0. */
+static float first_scale(const weir_shape *shape)
 {
-	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .name = name, .dtype = dtype, .shape = shape};
+	return shape->rank == 2 ? sqrtf(6.0f / (float)(shape->dims[0] + shape->dims[1])) : 0.0f;
+}
+
+/* The variable takes a reference of its own; ours is released. */
+static enum weir_status create_variable(int which, uint64_t *seed, weir_var **out, weir_error *error)
+{
+	const weir_shape *shape = &parameters[which].shape;
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .name = parameters[which].name, .dtype = WEIR_F32,
+	                                   .shape = shape};
+	weir_tensor *initial;
+	enum weir_status status = random_tensor(shape, first_scale(shape), seed, &initial);
 
 	if (status != WEIR_OK)
-		return failure(error, status, "there is no memory for the first value of \"%s\"", name);
+		return failure(error, status, "there is no memory for the first value of \"%s\"", options.name);
 	status = weir_var_create(initial, &options, out, error);
 	weir_tensor_release(initial);
 	return status;
@@ -59,19 +76,15 @@ static enum weir_status create_variable(const char *name, enum weir_dtype dtype,
 
 static enum weir_status create_variables(struct model *model, uint64_t seed, weir_error *error)
 {
-	weir_tensor *initial = NULL;
-	enum weir_status status;
+	struct weir_optimizer_options options = {WEIR_OPTIMIZER_OPTIONS_INIT, .kind = WEIR_OPTIMIZER_ADAM};
+	enum weir_status status = WEIR_OK;
 
-	status = random_tensor(&weights_shape, 0.01f, &seed, &initial);
-	status = create_variable("weights", WEIR_F32, &weights_shape, status, initial, &model->variables[WEIGHTS], error);
-	if (status != WEIR_OK)
-		return status;
-	status = random_tensor(&bias_shape, 0.01f, &seed, &initial);
-	status = create_variable("bias", WEIR_F32, &bias_shape, status, initial, &model->variables[BIAS], error);
-	if (status != WEIR_OK)
-		return status;
-	status = weir_tensor_scalar_i64(0, &initial);
-	return create_variable("step", WEIR_I64, &weir_shape_scalar, status, initial, &model->variables[STEP], error);
+	for (int i = 0; status == WEIR_OK && i < PARAMETERS; i++)
+		status = create_variable(i, &seed, &model->variables[i], error);
+	if (status == WEIR_OK)
+		status = weir_optimizer_create(&options, &model->optimizer, error);
+	model->variables[STEP] = weir_optimizer_step(model->optimizer);
+	return status;
 }
 
 static enum weir_status create_queue(struct model *model, uint64_t seed, weir_error *error)
@@ -94,109 +107,116 @@ static enum weir_status create_queue(struct model *model, uint64_t seed, weir_er
 
 /* -- the graph --------------------------------------------------------------------------------- */
 
-static enum weir_status add_constant_i64(struct model *model, const char *name, int64_t value, weir_output *out,
-                                         weir_error *error)
-{
-	weir_tensor *tensor;
-	enum weir_status status = weir_tensor_scalar_i64(value, &tensor);
-
-	if (status != WEIR_OK)
-		return failure(error, status, "there is no memory for the constant \"%s\"", name);
-	status = weir_op_constant(model->graph, name, tensor, out, error);
-	weir_tensor_release(tensor);
-	return status;
-}
-
 static enum weir_status add_dequeue(struct model *model, weir_error *error)
 {
 	weir_output size, outs[2];
-	enum weir_status status = add_constant_i64(model, "batch_size", BATCH_SIZE, &size, error);
+	weir_tensor *number;
+	enum weir_status status = weir_tensor_scalar_i64(BATCH_SIZE, &number);
 
+	if (status != WEIR_OK)
+		return failure(error, status, "there is no memory for the size of a batch");
+	status = weir_op_constant(model->graph, "batch_size", number, &size, error);
+	weir_tensor_release(number);
 	if (status == WEIR_OK)
 		status = weir_op_dequeue_up_to(model->graph, "next_batch", model->queue, size, outs, 2, NULL, error);
 	if (status == WEIR_OK) {
-		model->dequeue.images = outs[0];
-		model->dequeue.labels = outs[1];
+		model->images = outs[0];
+		model->labels = outs[1];
 	}
 	return status;
 }
 
-/* logits = images x weights + bias */
-static enum weir_status add_logits(weir_graph *graph, weir_output images, weir_output weights, weir_output bias,
+/* -- the functions ----------------------------------------------------------------------------- */
+
+/* logits = relu(images x hidden_weights + hidden_bias) x weights + bias */
+static enum weir_status add_logits(weir_graph *graph, weir_output images, const weir_output values[],
                                    weir_output *logits, weir_error *error)
 {
-	weir_output product;
+	weir_output hidden, product;
 
-	return weir_op_matmul(graph, NULL, images, weights, 0, &product, error) ||
-	               weir_op_add(graph, NULL, product, bias, logits, error)
+	return weir_op_matmul(graph, NULL, images, values[HIDDEN_WEIGHTS], 0, &hidden, error) ||
+	               weir_op_add(graph, NULL, hidden, values[HIDDEN_BIAS], &hidden, error) ||
+	               weir_op_relu(graph, NULL, hidden, &hidden, error) ||
+	               weir_op_matmul(graph, NULL, hidden, values[WEIGHTS], 0, &product, error) ||
+	               weir_op_add(graph, NULL, product, values[BIAS], logits, error)
 	           ? error->code
 	           : WEIR_OK;
 }
 
-/* Adds the new values: each old one less its gradient times the rate, and one more step. */
-static enum weir_status add_new_values(struct model *model, const weir_output now[], weir_output slope,
-                                       weir_output next[], weir_error *error)
+enum { IMAGES, LABELS, RATE, TRAIN_INPUTS, EVALUATE_INPUTS = RATE };
+enum { TRAIN_LOSS, TRAIN_STEP, TRAIN_PUBLISHED, TRAIN_RESULTS = TRAIN_PUBLISHED + PARAMETERS };
+
+/* Its arguments are the inputs, and then the variables. */
+static enum weir_status build_train(void *context, weir_graph *body, const struct weir_argument arguments[],
+                                    weir_output results[], weir_error *error)
 {
-	weir_graph *graph = model->graph;
-	weir_output images = model->train.images, rate = model->train.rate, weights, bias, one;
+	struct model *model = context;
+	weir_var *const *vars = model->variables;
+	weir_output now[PARAMETERS + 1], gradients[PARAMETERS], logits, losses;
+	enum weir_status status;
+	weir_node *apply;
 
-	return weir_op_matmul(graph, NULL, images, slope, WEIR_MATMUL_TRANSPOSE_A, &weights, error) ||
-	               weir_op_mul(graph, NULL, weights, rate, &weights, error) ||
-	               weir_op_sub(graph, "new_weights", now[WEIGHTS], weights, &next[WEIGHTS], error) ||
-	               weir_op_reduce_sum_axis(graph, NULL, slope, 0, &bias, error) ||
-	               weir_op_mul(graph, NULL, bias, rate, &bias, error) ||
-	               weir_op_sub(graph, "new_bias", now[BIAS], bias, &next[BIAS], error) ||
-	               add_constant_i64(model, "one", 1, &one, error) ||
-	               weir_op_add(graph, "new_step", now[STEP], one, &next[STEP], error)
-	           ? error->code
-	           : WEIR_OK;
-}
-
-static enum weir_status add_train(struct model *model, weir_error *error)
-{
-	weir_graph *graph = model->graph;
-	weir_output now[VARIABLES + 1], next[VARIABLES], logits, losses, slope;
-
-	if (weir_op_placeholder(graph, "images", WEIR_F32, &images_shape, &model->train.images, error) ||
-	    weir_op_placeholder(graph, "labels", WEIR_I64, &labels_shape, &model->train.labels, error) ||
-	    weir_op_placeholder(graph, "rate", WEIR_F32, &weir_shape_scalar, &model->train.rate, error) ||
-	    weir_op_snapshot(graph, "now", model->variables, VARIABLES, now, error) ||
-	    add_logits(graph, model->train.images, now[WEIGHTS], now[BIAS], &logits, error) ||
-	    weir_op_softmax_cross_entropy(graph, NULL, logits, model->train.labels, &losses, &slope, error) ||
-	    weir_op_reduce_mean(graph, "loss", losses, &model->train.loss, error) ||
-	    add_new_values(model, now, slope, next, error) ||
-	    weir_op_commit(graph, "commit", model->variables, next, VARIABLES, now[VARIABLES], &model->train.published,
-	                   error))
+	if (weir_op_snapshot(body, "now", vars, PARAMETERS, now, error) ||
+	    add_logits(body, arguments[IMAGES].output, now, &logits, error) ||
+	    weir_op_softmax_cross_entropy(body, NULL, logits, arguments[LABELS].output, &losses, NULL, error) ||
+	    weir_op_reduce_mean(body, "loss", losses, &results[TRAIN_LOSS], error) ||
+	    weir_gradients(body, &results[TRAIN_LOSS], 1, now, PARAMETERS, gradients, error) ||
+	    weir_op_apply_at(body, "apply", model->optimizer, arguments[RATE].output, vars, gradients, PARAMETERS,
+	                     &results[TRAIN_STEP], &apply, error))
 		return error->code;
-	model->train.weights = next[WEIGHTS];
-	model->train.bias = next[BIAS];
-	return WEIR_OK;
+	status = WEIR_OK;
+	for (uint32_t i = 0; status == WEIR_OK && i < PARAMETERS; i++)
+		status = weir_node_output(apply, 1 + i, &results[TRAIN_PUBLISHED + i], error);
+	return status;
 }
 
-static enum weir_status add_evaluate(struct model *model, const struct digits *held_out, weir_error *error)
+/* Its arguments are the inputs, and then the values of the parameters. */
+static enum weir_status build_evaluate(void *context, weir_graph *body, const struct weir_argument arguments[],
+                                       weir_output results[], weir_error *error)
 {
-	weir_graph *graph = model->graph;
-	weir_output images, labels, logits, losses;
+	weir_output values[PARAMETERS], logits, losses;
 
-	return weir_op_constant(graph, "held_out_images", held_out->images, &images, error) ||
-	               weir_op_constant(graph, "held_out_labels", held_out->labels, &labels, error) ||
-	               weir_op_placeholder(graph, "weights", WEIR_F32, &weights_shape, &model->evaluate.weights, error) ||
-	               weir_op_placeholder(graph, "bias", WEIR_F32, &bias_shape, &model->evaluate.bias, error) ||
-	               add_logits(graph, images, model->evaluate.weights, model->evaluate.bias, &logits, error) ||
-	               weir_op_softmax_cross_entropy(graph, NULL, logits, labels, &losses, NULL, error) ||
-	               weir_op_reduce_mean(graph, "held_out_loss", losses, &model->evaluate.loss, error) ||
-	               weir_op_argmax(graph, "predictions", logits, &model->evaluate.predictions, error)
+	(void)context;
+	for (int i = 0; i < PARAMETERS; i++)
+		values[i] = arguments[EVALUATE_INPUTS + i].output;
+	return add_logits(body, arguments[IMAGES].output, values, &logits, error) ||
+	               weir_op_softmax_cross_entropy(body, NULL, logits, arguments[LABELS].output, &losses, NULL, error) ||
+	               weir_op_reduce_mean(body, "loss", losses, &results[0], error) ||
+	               weir_op_argmax(body, "predictions", logits, &results[1], error)
 	           ? error->code
 	           : WEIR_OK;
 }
 
-static enum weir_status create_parts(struct model *model, const struct digits *held_out, uint64_t seed,
-                                     weir_error *error)
+static enum weir_status create_functions(struct model *model, weir_error *error)
+{
+	struct weir_parameter inputs[EVALUATE_INPUTS + PARAMETERS] = {
+		[IMAGES] = {"images", WEIR_PARAMETER_TENSOR, WEIR_F32, &images_shape},
+		[LABELS] = {"labels", WEIR_PARAMETER_TENSOR, WEIR_I64, &labels_shape},
+		[RATE] = {"rate", WEIR_PARAMETER_TENSOR, WEIR_F32, &weir_shape_scalar},
+	};
+	struct weir_function_options options = {WEIR_FUNCTION_OPTIONS_INIT,   .name = "train",
+	                                        .build = build_train,         .context = model,
+	                                        .parameters = inputs,         .parameter_count = TRAIN_INPUTS,
+	                                        .result_count = TRAIN_RESULTS};
+	enum weir_status status = weir_function_create(&options, &model->train, error);
+
+	if (status != WEIR_OK)
+		return status;
+	for (int i = 0; i < PARAMETERS; i++)
+		inputs[EVALUATE_INPUTS + i] =
+			(struct weir_parameter){parameters[i].name, WEIR_PARAMETER_TENSOR, WEIR_F32, &parameters[i].shape};
+	options.name = "evaluate";
+	options.build = build_evaluate;
+	options.parameter_count = EVALUATE_INPUTS + PARAMETERS;
+	options.result_count = 2;
+	return weir_function_create(&options, &model->evaluate, error);
+}
+
+static enum weir_status create_parts(struct model *model, uint64_t seed, weir_error *error)
 {
 	return create_variables(model, seed, error) || create_queue(model, seed, error) ||
 	               weir_graph_create(NULL, &model->graph, error) || add_dequeue(model, error) ||
-	               add_train(model, error) || add_evaluate(model, held_out, error) ||
-	               weir_session_create(model->graph, NULL, &model->session, error)
+	               create_functions(model, error) || weir_session_create(model->graph, NULL, &model->session, error)
 	           ? error->code
 	           : WEIR_OK;
 }
@@ -206,10 +226,10 @@ enum weir_status model_create(struct model *model, const struct digits *held_out
 	enum weir_status status;
 
 	*model = (struct model){.held_out_count = held_out->count};
-	status = create_parts(model, held_out, seed, error);
-	if (status == WEIR_OK)
-		model->held_out_labels = weir_tensor_retain(held_out->labels);
-	else
+	model->held_out_images = weir_tensor_retain(held_out->images);
+	model->held_out_labels = weir_tensor_retain(held_out->labels);
+	status = create_parts(model, seed, error);
+	if (status != WEIR_OK)
 		(void)model_destroy(model, NULL); /* the first failure is the one to report */
 	return status;
 }
@@ -219,23 +239,30 @@ enum weir_status model_destroy(struct model *model, weir_error *error)
 	enum weir_status status = weir_session_destroy(model->session, error);
 
 	if (status == WEIR_OK)
+		status = weir_function_destroy(model->train, error);
+	if (status == WEIR_OK)
+		status = weir_function_destroy(model->evaluate, error);
+	if (status == WEIR_OK)
 		status = weir_graph_destroy(model->graph, error);
+	if (status == WEIR_OK)
+		status = weir_optimizer_destroy(model->optimizer, error);
 	if (status == WEIR_OK)
 		status = weir_tensor_queue_destroy(model->queue, error);
 	if (status != WEIR_OK)
 		return status;
-	for (int i = 0; i < VARIABLES; i++)
+	for (int i = 0; i < PARAMETERS; i++)
 		weir_var_destroy(model->variables[i], NULL);
+	weir_tensor_release(model->held_out_images);
 	weir_tensor_release(model->held_out_labels);
 	*model = (struct model){0};
 	return WEIR_OK;
 }
 
-/* -- running the graph ------------------------------------------------------------------------- */
+/* -- running them ---------------------------------------------------------------------------- */
 
 enum weir_status model_dequeue(struct model *model, weir_cancel *cancel, struct batch *batch, weir_error *error)
 {
-	weir_output fetches[] = {model->dequeue.images, model->dequeue.labels};
+	weir_output fetches[] = {model->images, model->labels};
 	weir_tensor *results[2];
 	enum weir_status status =
 		weir_session_run(model->session, NULL, 0, fetches, 2, results, NULL, 0, WEIR_NO_DEADLINE, cancel, error);
@@ -260,25 +287,22 @@ int64_t batch_count(const struct batch *batch)
 enum weir_status model_train(struct model *model, const struct batch *batch, float learning_rate,
                              struct training_step *step, weir_error *error)
 {
-	weir_output fetches[] = {model->train.loss, model->train.published, model->train.weights, model->train.bias};
-	weir_tensor *rate, *results[4];
-	enum weir_status status = weir_tensor_scalar_f32(learning_rate / (float)batch_count(batch), &rate);
+	struct weir_argument arguments[TRAIN_INPUTS] = {
+		[IMAGES] = {.tensor = batch->images}, [LABELS] = {.tensor = batch->labels}};
+	weir_tensor *results[TRAIN_RESULTS];
+	enum weir_status status = weir_tensor_scalar_f32(learning_rate, &arguments[RATE].tensor);
 
 	if (status != WEIR_OK)
 		return failure(error, status, "there is no memory for the learning rate");
 	/* There is no cancel token: a batch that was dequeued is always trained on. */
-	status = weir_session_run(model->session,
-	                          (struct weir_feed[]){{model->train.images, batch->images},
-	                                               {model->train.labels, batch->labels},
-	                                               {model->train.rate, rate}},
-	                          3, fetches, 4, results, NULL, 0, WEIR_NO_DEADLINE, NULL, error);
-	weir_tensor_release(rate);
+	status = weir_function_run(model->train, model->session, arguments, results, WEIR_NO_DEADLINE, NULL, NULL, error);
+	weir_tensor_release(arguments[RATE].tensor);
 	if (status != WEIR_OK)
 		return status;
-	step->loss = *(const float *)weir_tensor_data(results[0]);
-	memcpy(step->versions, weir_tensor_data(results[1]), sizeof(step->versions));
-	step->fingerprint = model_fingerprint(results[2], results[3]);
-	for (int i = 0; i < 4; i++)
+	step->loss = *(const float *)weir_tensor_data(results[TRAIN_LOSS]);
+	step->number = *(const int64_t *)weir_tensor_data(results[TRAIN_STEP]);
+	step->fingerprint = model_fingerprint(results + TRAIN_PUBLISHED);
+	for (int i = 0; i < TRAIN_RESULTS; i++)
 		weir_tensor_release(results[i]);
 	return WEIR_OK;
 }
@@ -293,15 +317,17 @@ static int64_t count_equal(const weir_tensor *a, const weir_tensor *b)
 	return equal;
 }
 
-enum weir_status model_evaluate(struct model *model, weir_tensor *weights, weir_tensor *bias, struct score *score,
-                                weir_error *error)
+enum weir_status model_evaluate(struct model *model, const weir_read reads[], struct score *score, weir_error *error)
 {
-	struct weir_feed feeds[] = {{model->evaluate.weights, weights}, {model->evaluate.bias, bias}};
-	weir_output fetches[] = {model->evaluate.loss, model->evaluate.predictions};
+	struct weir_argument arguments[EVALUATE_INPUTS + PARAMETERS] = {
+		[IMAGES] = {.tensor = model->held_out_images}, [LABELS] = {.tensor = model->held_out_labels}};
 	weir_tensor *results[2];
-	enum weir_status status =
-		weir_session_run(model->session, feeds, 2, fetches, 2, results, NULL, 0, WEIR_NO_DEADLINE, NULL, error);
+	enum weir_status status;
 
+	for (int i = 0; i < PARAMETERS; i++)
+		arguments[EVALUATE_INPUTS + i].tensor = reads[i].tensor;
+	status =
+		weir_function_run(model->evaluate, model->session, arguments, results, WEIR_NO_DEADLINE, NULL, NULL, error);
 	if (status != WEIR_OK)
 		return status;
 	score->loss = *(const float *)weir_tensor_data(results[0]);
@@ -326,7 +352,20 @@ static uint64_t mix(uint64_t hash, const weir_tensor *tensor)
 	return hash;
 }
 
-uint64_t model_fingerprint(const weir_tensor *weights, const weir_tensor *bias)
+uint64_t model_fingerprint(weir_tensor *const values[])
 {
-	return mix(mix(UINT64_C(0xCBF29CE484222325), weights), bias) | 1;
+	uint64_t hash = UINT64_C(0xCBF29CE484222325);
+
+	for (int i = 0; i < PARAMETERS; i++)
+		hash = mix(hash, values[i]);
+	return hash | 1;
+}
+
+uint64_t model_fingerprint_of(const weir_read reads[])
+{
+	weir_tensor *values[PARAMETERS];
+
+	for (int i = 0; i < PARAMETERS; i++)
+		values[i] = reads[i].tensor;
+	return model_fingerprint(values);
 }

@@ -1,10 +1,11 @@
 /*
- * model.h - what the threads share: three variables, one queue of examples, one graph and one
- * session.
+ * model.h - what the threads share: five variables and the slots of an optimizer, two functions, one
+ * queue of examples, one graph and one session.
  *
- * The model is a softmax regression. The variables change together: a training step is a snapshot
- * of all three, a gradient, and a commit that succeeds only if none of them has changed since the
- * snapshot.
+ * The model has a hidden layer of HIDDEN units. A training step is a call of a function: a snapshot of
+ * the parameters, the loss, its gradients, and a step of Adam. That step changes the parameters, its
+ * slots and the number of steps at one instant. If another trainer was first, it starts from what that
+ * one published; the loss and the gradients are not computed again.
  */
 #ifndef TRAIN_DIGITS_MODEL_H
 #define TRAIN_DIGITS_MODEL_H
@@ -14,30 +15,20 @@
 
 #include "data.h"
 
-enum { WEIGHTS, BIAS, STEP, VARIABLES };
-enum { BATCH_SIZE = 32, QUEUE_CAPACITY = 512, QUEUE_MIN_AFTER_DEQUEUE = 256 };
+enum { HIDDEN_WEIGHTS, HIDDEN_BIAS, WEIGHTS, BIAS, PARAMETERS, STEP = PARAMETERS, VARIABLES };
+enum { HIDDEN = 64, BATCH_SIZE = 32, QUEUE_CAPACITY = 512, QUEUE_MIN_AFTER_DEQUEUE = 256 };
 
 struct model {
-	/* f32 [64,10], f32 [10], i64 scalar: the number of training steps */
+	/* f32 [64,HIDDEN], [HIDDEN], [HIDDEN,10], [10]; the optimizer's number of steps, an i64 scalar */
 	weir_var *variables[VARIABLES];
+	weir_optimizer *optimizer;
+	weir_function *train, *evaluate;
 	weir_tensor_queue *queue; /* image f32 [64], label i64 scalar */
-	weir_graph *graph;
+	weir_graph *graph;        /* only takes batches from the queue */
 	weir_session *session;
+	weir_output images, labels; /* of a batch */
 	int64_t held_out_count;
-	weir_tensor *held_out_labels;
-
-	/* The inputs and outputs of the three parts of the graph. */
-	struct {
-		weir_output images, labels;
-	} dequeue;
-	struct {
-		weir_output images, labels, rate; /* fed */
-		weir_output loss, published, weights, bias;
-	} train;
-	struct {
-		weir_output weights, bias; /* fed */
-		weir_output loss, predictions;
-	} evaluate;
+	weir_tensor *held_out_images, *held_out_labels;
 };
 
 enum weir_status model_create(struct model *model, const struct digits *held_out, uint64_t seed, weir_error *error);
@@ -63,11 +54,11 @@ int64_t batch_count(const struct batch *batch);
 
 struct training_step {
 	float loss; /* mean over the batch, before the step */
-	int64_t versions[VARIABLES];
-	uint64_t fingerprint; /* of the weights and bias that the step published */
+	int64_t number;
+	uint64_t fingerprint; /* of the parameters that the step published */
 };
 
-/* Makes one attempt. WEIR_ABORTED: another trainer committed first, and nothing was published. */
+/* Computes the loss and its gradients once, and makes one step. */
 enum weir_status model_train(struct model *model, const struct batch *batch, float learning_rate,
                              struct training_step *step, weir_error *error);
 
@@ -76,10 +67,12 @@ struct score {
 	int64_t right; /* of held_out_count */
 };
 
-enum weir_status model_evaluate(struct model *model, weir_tensor *weights, weir_tensor *bias, struct score *score,
-                                weir_error *error);
+/* reads[] begins with the parameters. */
+enum weir_status model_evaluate(struct model *model, const weir_read reads[], struct score *score, weir_error *error);
 
-/* Differs almost certainly for different contents. Never 0. */
-uint64_t model_fingerprint(const weir_tensor *weights, const weir_tensor *bias);
+/* Of parameters; differs almost certainly for different contents. Never 0. */
+uint64_t model_fingerprint(weir_tensor *const parameters[]);
+/* The same for handles that begin with the parameters. */
+uint64_t model_fingerprint_of(const weir_read reads[]);
 
 #endif

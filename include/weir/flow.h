@@ -1,6 +1,6 @@
 /*
  * flow.h - the dataflow layer, libweir-flow: tensor queues, staging areas, keyed joins, tables,
- * checkpoints, graphs and sessions; and the toolkit below it, weir/weir.h. Programs that use a part
+ * checkpoints, graphs, sessions and monitored sessions; and the toolkit below it, weir/weir.h. Programs that use a part
  * include that part's header instead.
  */
 #ifndef WEIR_FLOW_H
@@ -15,6 +15,7 @@
 #include <weir/flow/graph.h>
 #include <weir/flow/kernel.h>
 #include <weir/flow/map_staging.h>
+#include <weir/flow/monitored.h>
 #include <weir/flow/op.h>
 #include <weir/flow/op_array.h>
 #include <weir/flow/op_math.h>

@@ -32,7 +32,8 @@ enum weir_status {
 	WEIR_UNIMPLEMENTED = 10,      /* this dtype, rank or machine is not supported */
 	WEIR_INTERNAL = 11,           /* a fault in Weir or in the system below it */
 	WEIR_DATA_LOSS = 12,          /* unrecoverable or corrupt data */
-	WEIR_WOULD_BLOCK = 13         /* a try_ call found it full, empty or busy */
+	WEIR_WOULD_BLOCK = 13,        /* a try_ call found it full, empty or busy */
+	WEIR_UNAVAILABLE = 14         /* what the call needs is gone for now; make it anew, try again */
 };
 
 enum weir_error_sizes { WEIR_ERROR_MESSAGE_SIZE = 252 };

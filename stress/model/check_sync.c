@@ -491,6 +491,28 @@ static void enter_beside_close(void *context, size_t number)
 	}
 }
 
+/* The owner changes what the gate guards and opens it again. A user inside sees it whole, and no change. */
+static void change_beside_enters(void *context, size_t number)
+{
+	(void)context;
+	if (number == 0) {
+		weir_model_assert(weiri_gate_close(scene.gate) == 1);
+		weiri_gate_wait(scene.gate);
+		scene.seen[0] = 1;
+		scene.seen[3] = 1;
+		weiri_gate_open(scene.gate);
+		weir_model_assert(weiri_gate_close(scene.gate) == 1);
+		weiri_gate_wait(scene.gate);
+		scene.seen[0] = 2;
+		scene.seen[3] = 2;
+	} else if (weiri_gate_enter(scene.gate)) {
+		int before = scene.seen[0];
+
+		weir_model_assert(scene.seen[3] == before && before != 2);
+		weiri_gate_leave(scene.gate);
+	}
+}
+
 static int check_gate(void)
 {
 	struct weir_model_program inside = {
@@ -510,6 +532,9 @@ static int check_gate(void)
 	inside.setup = setup_gate;
 	inside.thread = enter_beside_close;
 	inside.finish = free_both;
+	bad |= scope_complete(&inside);
+	inside.name = "gate_opened_again_beside_2_enters";
+	inside.thread = change_beside_enters;
 	bad |= scope_complete(&inside);
 	return bad | scope_complete(&countdown);
 }

@@ -28,6 +28,9 @@
  * (2) The budget as weir_var_commit(). Steps of 256 KiB and more take turns, so that they do not
  *     compute in vain: a step waits for the one under way, for a bounded time, and then computes. So a
  *     stalled thread stops no other.
+ *
+ * Memory. A step has the next values of all variables and slots while it is under way. Of values of
+ * 256 KiB and more, up to two blocks for each variable and slot are kept for the next steps.
  */
 #ifndef WEIR_OPTIMIZER_H
 #define WEIR_OPTIMIZER_H
@@ -106,8 +109,8 @@ enum weir_optimizer_limits { WEIR_APPLY_MAX_VARIABLES = 256 };
 /*
  * Adds a node that makes one step: changes vars[0 .. count-1], of f32 or f64, by gradients[0 ..
  * count-1]. Creates the slots that do not exist yet; all nodes of one optimizer share them. *step is
- * the number of the step that was made, an i64 scalar; *node (may be NULL) is the node, for use as a
- * target or in control edges. The optimizer and the variables are borrowed: they must outlive every
+ * the number of the step that was made, an i64 scalar; *node (may be NULL) is the node, whose output
+ * 1 + i (weir_node_output()) is the very value of vars[i] that the step published. The optimizer and the variables are borrowed: they must outlive every
  * session of the graph. weir_op_apply_at() takes the rate from an output, an f32 or f64 scalar.
  *
  * Errors: the common ones of weir/flow/op.h. WEIR_INVALID_ARGUMENT if there are no variables or more

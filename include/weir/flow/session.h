@@ -11,6 +11,7 @@
  * |------------------|-----------|------------------|-------------------|-----------|-------------|
  * | weir_session_create | any    | system           | thread creation   | yes       | no          |
  * | weir_session_run, _run_named, _run_target | any | lock-free (1) | its ops (2) | yes | no      |
+ * | weir_queue_runner_from_nodes | any | allocator | allocator         | yes       | no          |
  * | weir_session_close | any     | lock-free + hooks | nothing          | no        | no          |
  * | weir_session_destroy | one, last | blocking     | steps and kernels under way | no | no       |
  *
@@ -31,8 +32,10 @@
 #include <stdint.h>
 #include <weir/cancel.h>
 #include <weir/flow/graph.h>
+#include <weir/flow/tensor_queue.h>
 #include <weir/flow/trace.h>
 #include <weir/pool.h>
+#include <weir/queue_runner.h>
 #include <weir/status.h>
 #include <weir/tensor.h>
 #include <weir/time.h>
@@ -183,6 +186,26 @@ struct weir_session_target {
  */
 WEIR_API enum weir_status weir_session_run_target(void *session_target, weir_cancel *cancel,
                                                   weir_error *error);
+
+/*
+ * Creates a queue runner that runs each of nodes[0 .. count-1], on `threads` threads each (0: 1),
+ * until one of them ends as weir/queue_runner.h says; usually they enqueue into `queue`. The end of
+ * the input closes the queue with WEIR_CLOSE_DRAIN, a stop with WEIR_CLOSE_CANCEL. Start, join and
+ * destroy it with the calls of weir/queue_runner.h, before the session is destroyed:
+ *     status = weir_queue_runner_from_nodes(session, &enqueue, 1, 4, queue, NULL, &runner, &error);
+ *     status = weir_queue_runner_start(runner, coordinator, &error);
+ *
+ * A thread runs its node as weir_session_run_target() does, and has the node's name. options may be
+ * NULL; of its fields, flags, end_codes, name (NULL: that of the queue) and allocator are used, and
+ * all others must be 0. Errors: WEIR_INVALID_ARGUMENT if an argument or a node is NULL, count is 0, a
+ * node is of another graph than the session's, or an option is set that must be 0; and those of
+ * weir_queue_runner_create().
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_queue_runner_from_nodes(
+	weir_session *session, weir_node *const nodes[], size_t count, size_t threads,
+	weir_tensor_queue *queue, const struct weir_queue_runner_options *options,
+	weir_queue_runner **out, weir_error *error);
 
 /*
  * Cancels every step under way (they end with WEIR_CANCELLED) and refuses later ones; the messages

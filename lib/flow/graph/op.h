@@ -111,6 +111,8 @@ struct weiri_resource {
 typedef bool weiri_touches_fn(const weir_node *node, size_t i, struct weiri_resource *resource);
 /* Returns the name of the queue, or of another object, for which the node waits. */
 typedef const char *weiri_resource_fn(const void *attribute);
+/* Tells whether it is known that nothing serves that wait: no thread has announced that it would. */
+typedef bool weiri_starves_fn(const void *attribute);
 
 /*
  * Adds the nodes of a gradient: sets into[i], for each input that is needed, to the gradient by input i,
@@ -134,6 +136,7 @@ struct weiri_op {
 	weiri_touches_fn *touches;       /* NULL: none */
 	const struct weiri_inner *inner; /* with WEIRI_OP_CALLS; see session/function.h */
 	weiri_gradient_fn *gradient;     /* NULL: it has none */
+	weiri_starves_fn *starves;       /* with resource; NULL: nothing is known */
 };
 
 enum { WEIRI_MATH_MAX_INPUTS = 3, WEIRI_MATH_MAX_OUTPUTS = 2 };

@@ -26,6 +26,8 @@
  *       were computed from that snapshot alone
  *   A2  a commit publishes the number of steps of its snapshot plus one. So without other writes, step n
  *       is computed from the values that step n - 1 published
+ *   A3  no handle is held while a step waits, for the turn or in its commit for the budget: what the
+ *       steps under way hold could be all that the budget has
  * Linearization: the commit (var/commit.c). A step that fails has none, and has changed nothing.
  * Progress: lock-free after its allocations. A step begins again only if a commit found a moved variable,
  * or if the number of steps has moved: another write succeeded. A single step may starve beside writers
@@ -258,48 +260,48 @@ static bool take_turn(struct step *s)
 
 /* -- attempts ------------------------------------------------------------------------------------ */
 
-/* WEIR_ABORTED: another write was first. */
+/*
+ * WEIR_ABORTED: another write was first. The commit may wait for the budget of retired bytes, which the
+ * values of the snapshot count in once they are replaced. So no handle on them is held here.
+ */
 static enum weir_status try_commit(struct step *s)
 {
-	enum weir_status status;
+	enum weir_status status = weir_var_commit(s->parts, s->count, s->call->deadline_ns, NULL, s->call->error);
 
-	for (size_t k = 0; k < s->count; k++)
-		WEIR_ASSERT2(A1, s->parts[k].expected == s->reads[k].version);
-	WEIR_ASSERT2(A2, *(const int64_t *)s->parts[0].value->data ==
-	                     *(const int64_t *)weir_tensor_data(s->reads[0].tensor) + 1);
-	status = weir_var_commit(s->parts, s->count, s->call->deadline_ns, NULL, s->call->error);
 	for (size_t k = 0; status == WEIR_OK && k < s->count; k++)
 		weiri_call_tell(s->call, WEIRI_TRACE_PUBLISH, s->vars[k], s->parts[k].expected + 1);
 	return status;
 }
 
+/* Computes the next values from a snapshot, whose handles are released. */
 static enum weir_status compute_values(struct step *s)
 {
-	enum weir_status status = check_values(s);
+	enum weir_status status = weir_var_snapshot(s->vars, s->count, s->reads, s->call->error);
 
-	if (status == WEIR_OK)
-		status = make_values(s);
 	if (status != WEIR_OK)
 		return status;
-	return compute(s) ? WEIR_OK : WEIR_ABORTED;
+	status = check_values(s);
+	if (status == WEIR_OK)
+		status = make_values(s);
+	if (status == WEIR_OK && !compute(s))
+		status = WEIR_ABORTED;
+	for (size_t k = 0; status == WEIR_OK && k < s->count; k++)
+		WEIR_ASSERT2(A1, s->parts[k].expected == s->reads[k].version);
+	WEIR_ASSERT2(A2, status != WEIR_OK || *(const int64_t *)s->parts[0].value->data ==
+	                                          *(const int64_t *)weir_tensor_data(s->reads[0].tensor) + 1);
+	weir_read_release_many(s->reads, s->count);
+	return status;
 }
 
 static enum weir_status attempt(struct step *s)
 {
 	bool has_turn = take_turn(s);
-	enum weir_status status = weir_var_snapshot(s->vars, s->count, s->reads, s->call->error);
-	bool is_read = status == WEIR_OK;
+	enum weir_status status = compute_values(s);
 
-	if (is_read)
-		status = compute_values(s);
 	/* Before the commit, which wakes the threads that wait. */
 	if (has_turn)
 		weiri_try_token_give(&s->apply->optimizer->turn);
-	if (status == WEIR_OK)
-		status = try_commit(s);
-	if (is_read)
-		weir_read_release_many(s->reads, s->count);
-	return status;
+	return status == WEIR_OK ? try_commit(s) : status;
 }
 
 static enum weir_status make_step(struct step *s)
@@ -326,6 +328,10 @@ static enum weir_status run_apply(const struct weiri_call *call)
 	if (status != WEIR_OK || !allocate(&s))
 		return no_memory(&s);
 	status = make_step(&s);
+	for (size_t v = 0; status == WEIR_OK && v < s.apply->count; v++) {
+		if (weiri_call_wants(call, (uint32_t)(1 + v)))
+			call->outputs[1 + v] = weir_tensor_retain(s.parts[1 + v * s.arrays].value);
+	}
 	for (size_t k = 0; k < s.count; k++)
 		weir_tensor_release(s.parts[k].value);
 	weiri_release(call->allocator, s.block, s.bytes, WEIRI_LAYOUT_ALIGNMENT);
@@ -432,18 +438,21 @@ static enum weir_status find_slots(struct building *b)
 
 static enum weir_status build(struct building *b, size_t input_count, weir_output *step, weir_node **node)
 {
-	struct weiri_spec spec = weiri_spec_scalar(WEIR_I64);
+	struct weiri_spec specs[1 + WEIR_APPLY_MAX_VARIABLES];
 	struct weiri_node_request request = {.op = &apply_op,
 	                                     .name = b->name,
 	                                     .inputs = b->inputs,
 	                                     .input_count = input_count,
-	                                     .specs = &spec,
-	                                     .output_count = 1,
+	                                     .specs = specs,
+	                                     .output_count = 1 + b->count,
 	                                     .attribute = b->apply,
 	                                     .attribute_size = b->bytes};
 	enum weir_status status;
 	weir_node *built;
 
+	specs[0] = weiri_spec_scalar(WEIR_I64);
+	for (size_t i = 0; i < b->count; i++)
+		specs[1 + i] = weiri_spec_of(weir_var_dtype(b->vars[i]), weir_var_shape(b->vars[i]));
 	b->apply->optimizer = b->optimizer;
 	b->apply->has_rate = input_count > b->count;
 	b->apply->count = b->count;

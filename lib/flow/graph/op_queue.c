@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "graph/node.h"
+#include "queue/announce.h"
 #include "tuples/queue_list.h"
 #include "tuples/transfer.h"
 #include "tuples/tuple.h"
@@ -28,6 +29,20 @@ static const char *resource(const void *attribute)
 	const struct queue_use *use = attribute;
 
 	return use->list != NULL ? use->list->name : weir_tensor_queue_name(use->queue);
+}
+
+/* Of a dequeue: no queue runner and no other announced thread fills any of its queues. */
+static bool is_not_filled(const void *attribute)
+{
+	const struct queue_use *use = attribute;
+
+	if (use->list == NULL)
+		return !weiri_queue_is_fed(use->queue->queue);
+	for (size_t i = 0; i < use->list->queue_count; i++) {
+		if (weiri_queue_is_fed(use->list->queues[i]->queue))
+			return false;
+	}
+	return true;
 }
 
 static bool touches(const weir_node *node, size_t i, struct weiri_resource *described)
@@ -337,18 +352,24 @@ static enum weir_status start_dequeue_up_to(const struct weiri_call *call, weir_
 	return start_batch(call, WEIR_QUEUE_OP_DEQUEUE_UP_TO, done, context, operation);
 }
 
-static const struct weiri_op dequeue_op = {
-	.name = "dequeue", .traits = WEIRI_OP_WAITS, .start = start_dequeue, .resource = resource, .touches = touches};
+static const struct weiri_op dequeue_op = {.name = "dequeue",
+                                           .traits = WEIRI_OP_WAITS,
+                                           .start = start_dequeue,
+                                           .resource = resource,
+                                           .touches = touches,
+                                           .starves = is_not_filled};
 static const struct weiri_op dequeue_many_op = {.name = "dequeue_many",
                                                 .traits = WEIRI_OP_WAITS,
                                                 .start = start_dequeue_many,
                                                 .resource = resource,
-                                                .touches = touches};
+                                                .touches = touches,
+                                                .starves = is_not_filled};
 static const struct weiri_op dequeue_up_to_op = {.name = "dequeue_up_to",
                                                  .traits = WEIRI_OP_WAITS,
                                                  .start = start_dequeue_up_to,
                                                  .resource = resource,
-                                                 .touches = touches};
+                                                 .touches = touches,
+                                                 .starves = is_not_filled};
 
 /*
  * Checks that the queue can make batches, and that n may be an integer. With a list, only the run

@@ -56,7 +56,7 @@ static void two_uniform(const struct draw *draw, uint64_t stream, uint64_t block
 {
 	struct philox p = philox(draw->seed, stream, block);
 
-	for (int i = 0; i < 2; i++)
+	for (size_t i = 0; i < 2; i++)
 		two[i] = (double)(((uint64_t)p.word[2 * i] << 32 | p.word[2 * i + 1]) >> 11) * 0x1p-53;
 }
 

@@ -130,7 +130,7 @@ struct walk {
 
 static void begin_walk(struct walk *w, const struct permutation *p, const weir_shape *shape)
 {
-	size_t strides[WEIR_MAX_RANK];
+	size_t strides[WEIR_MAX_RANK] = {0};
 	size_t stride = 1;
 
 	(void)memset(w, 0, sizeof(*w));

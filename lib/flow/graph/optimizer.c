@@ -115,7 +115,7 @@ enum weir_status weir_optimizer_create(const struct weir_optimizer_options *opti
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "weir_optimizer_create: no memory");
 	optimizer->allocator = allocator;
 	optimizer->bytes = bytes;
-	optimizer->name = strcpy((char *)(optimizer + 1), o.name);
+	optimizer->name = memcpy(optimizer + 1, o.name, strlen(o.name) + 1);
 	optimizer->options = o;
 	optimizer->options.name = optimizer->name;
 	optimizer->slot_count = slot_counts[o.kind];
@@ -208,11 +208,11 @@ static enum weir_status make_zeros(const weir_optimizer *optimizer, weir_var *va
 static enum weir_status fill_slots(struct weiri_slots *slots, weir_error *error)
 {
 	weir_optimizer *optimizer = slots->optimizer;
-	weir_tensor *zeros;
+	weir_tensor *zeros = NULL;
 	enum weir_status status = make_zeros(optimizer, slots->var, &zeros, error);
 
 	for (size_t i = 0; status == WEIR_OK && i <= optimizer->slot_count; i++) {
-		slots->spares[i] = weiri_spares_create(&optimizer->allocator, WEIRI_LARGE_STEP);
+		slots->spares[i] = weiri_spares_create_own(&optimizer->allocator, WEIRI_LARGE_STEP, WEIRI_STEP_SPARES);
 		if (slots->spares[i] == NULL)
 			status = weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "no memory for slots");
 	}

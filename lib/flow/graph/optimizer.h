@@ -15,6 +15,8 @@ enum { WEIRI_MOST_SLOTS = 2, WEIRI_MOST_ARRAYS = 1 + WEIRI_MOST_SLOTS };
 
 /* Spares are kept of values of this size, and such steps take turns. */
 enum { WEIRI_LARGE_STEP = 256 << 10 };
+/* One value is under way, and one or two are retired and not yet free. */
+enum { WEIRI_STEP_SPARES = 2 };
 
 /* What an optimizer has for one variable. */
 struct weiri_slots {

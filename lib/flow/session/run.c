@@ -92,6 +92,24 @@ enum weir_status weiri_step_run(const struct weiri_step_request *request, weir_t
 	return status;
 }
 
+enum weir_status weiri_session_run(const char *call, weir_session *session, struct weiri_signature *signature,
+                                   struct weiri_step_request *request, weir_tensor *results[], weir_error *error)
+{
+	enum weir_status status;
+
+	if (!weiri_gate_enter(&session->gate))
+		return weiri_session_refuse(session, call, error);
+	request->session = session;
+	request->awaited = true;
+	/* Before the plan is compiled: the limit is counted from the call. */
+	request->deadline_ns = weiri_session_deadline(session, request->deadline_ns);
+	status = weiri_session_plan(session, signature, &request->plan, error);
+	if (status == WEIR_OK)
+		return weiri_step_run(request, results, error);
+	weiri_gate_leave(&session->gate);
+	return status;
+}
+
 enum weir_status weir_session_run(weir_session *session, const struct weir_feed feeds[], size_t feed_count,
                                   const weir_output fetches[], size_t fetch_count, weir_tensor *results[],
                                   weir_node *const targets[], size_t target_count, uint64_t deadline_ns,
@@ -104,21 +122,10 @@ enum weir_status weir_session_run(weir_session *session, const struct weir_feed 
 	                                    .fetch_count = fetch_count,
 	                                    .targets = targets,
 	                                    .target_count = target_count};
-	struct weiri_step_request request = {.session = session,
-	                                     .fed = {feeds != NULL ? &feeds->value : NULL, sizeof(*feeds)},
-	                                     .cancel = cancel,
-	                                     .awaited = true};
+	struct weiri_step_request request = {
+		.fed = {feeds != NULL ? &feeds->value : NULL, sizeof(*feeds)}, .deadline_ns = deadline_ns, .cancel = cancel};
 	enum weir_status status = check_arguments(session, &signature, results, error);
 
-	if (status != WEIR_OK)
-		return status;
-	if (!weiri_gate_enter(&session->gate))
-		return weiri_session_refuse(session, "weir_session_run", error);
-	/* Before the plan is compiled: the limit is counted from the call. */
-	request.deadline_ns = weiri_session_deadline(session, deadline_ns);
-	status = weiri_session_plan(session, &signature, &request.plan, error);
-	if (status == WEIR_OK)
-		return weiri_step_run(&request, results, error);
-	weiri_gate_leave(&session->gate);
-	return status;
+	return status == WEIR_OK ? weiri_session_run("weir_session_run", session, &signature, &request, results, error)
+	                         : status;
 }

@@ -363,9 +363,12 @@ static void tell_culprit(struct weiri_step *step, char *text, size_t size)
 	}
 	node = step->culprit;
 	if (node->op->resource != NULL)
-		(void)snprintf(text, size, "; %s%s \"%s\" of %s \"%s\" had waited %.3f s", step->culprit_path, node->kind,
+		(void)snprintf(text, size, "; %s%s \"%s\" of %s \"%s\" had waited %.3f s%s", step->culprit_path, node->kind,
 		               node->name, node->op->resource_kind != NULL ? node->op->resource_kind : "queue",
-		               node->op->resource(node->attribute), (double)step->culprit_waited_ns / 1e9);
+		               node->op->resource(node->attribute), (double)step->culprit_waited_ns / 1e9,
+		               node->op->starves != NULL && node->op->starves(node->attribute)
+		                   ? "; no queue runner and no announced thread fills it"
+		                   : "");
 	else
 		(void)snprintf(text, size, "; %s%s \"%s\" was under way", step->culprit_path, node->kind, node->name);
 }

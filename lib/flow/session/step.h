@@ -176,6 +176,12 @@ bool weiri_site_must_stop(const struct weiri_site *site);
 
 /* Runs a step to its end, as weir_session_run(). */
 enum weir_status weiri_step_run(const struct weiri_step_request *request, weir_tensor *results[], weir_error *error);
+/*
+ * As weir_session_run(), with what else the request says; its session and plan are set here. `call`
+ * names the call in messages.
+ */
+enum weir_status weiri_session_run(const char *call, weir_session *session, struct weiri_signature *signature,
+                                   struct weiri_step_request *request, weir_tensor *results[], weir_error *error);
 
 /* --- start.c --- */
 

@@ -25,6 +25,7 @@ const char *weir_status_name(enum weir_status status)
 	case WEIR_INTERNAL: return "WEIR_INTERNAL";
 	case WEIR_DATA_LOSS: return "WEIR_DATA_LOSS";
 	case WEIR_WOULD_BLOCK: return "WEIR_WOULD_BLOCK";
+	case WEIR_UNAVAILABLE: return "WEIR_UNAVAILABLE";
 	}
 	return "WEIR_UNKNOWN_STATUS";
 }

@@ -93,6 +93,22 @@ size_t weiri_queue_announced(struct weiri_record *record, weir_queue *queue)
 	return count;
 }
 
+bool weiri_queue_is_fed(weir_queue *queue)
+{
+	struct weiri_record *record = weiri_record_get();
+	weir_queue_announcement *one = NULL;
+	struct weiri_scope scope;
+	bool fed = false;
+
+	if (record == NULL)
+		return true;
+	scope = weiri_scope_enter(record);
+	while (!fed && (one = weiri_announced_next(&scope, queue, one)) != NULL)
+		fed = one->role == WEIR_QUEUE_PRODUCER;
+	weiri_scope_leave(&scope);
+	return fed;
+}
+
 weir_queue_announcement *weiri_announced_next(struct weiri_scope *scope, weir_queue *queue,
                                               const weir_queue_announcement *after)
 {

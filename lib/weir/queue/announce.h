@@ -4,8 +4,10 @@
 #ifndef WEIRI_QUEUE_ANNOUNCE_H
 #define WEIRI_QUEUE_ANNOUNCE_H
 
+#include <stdbool.h>
 #include <weir/announce.h>
 
+#include "base/compiler.h"
 #include "sync/list.h"
 
 enum { WEIRI_ANNOUNCED_AS_SIZE = 32 };
@@ -27,6 +29,8 @@ struct weir_queue_announcement {
 
 /* Returns the number of announcements that are not withdrawn. */
 size_t weiri_queue_announced(struct weiri_record *record, weir_queue *queue);
+/* Returns true if a thread is announced as a producer of the queue; also if there is no memory to look. */
+WEIRI_SHARED bool weiri_queue_is_fed(weir_queue *queue);
 /*
  * Returns the next announcement after `after` that is not withdrawn, or NULL. after NULL: the
  * first. Use as weiri_list_next().

@@ -34,11 +34,8 @@ bool weiri_gate_enter(struct weiri_gate *gate)
 	do {
 		if (word & CLOSED)
 			return false;
-		/*
-		 * [relaxed] a user that enters receives no data. What it does inside precedes its leave
-		 * (P1), and the owner waits only for that.
-		 */
-	} while (!weiri_cas_relaxed(&gate->word, &word, word + ONE_INSIDE));
+		/* [P3 acquire] pairs with open. What the user does inside precedes its leave (P1). */
+	} while (!weiri_cas_acquire(&gate->word, &word, word + ONE_INSIDE));
 	return true;
 }
 
@@ -66,4 +63,12 @@ void weiri_gate_wait(struct weiri_gate *gate)
 {
 	/* [P2 acquire] in the park: pairs with drained(). */
 	(void)weiri_park_wait(&gate->drained, 0, WEIR_NO_DEADLINE);
+}
+
+void weiri_gate_open(struct weiri_gate *gate)
+{
+	/* [relaxed] the store below publishes it to the users, of which the last will set it. */
+	weiri_store_relaxed(&gate->drained, 0);
+	/* [P3 release] pairs with weiri_gate_enter(). */
+	weiri_store_release(&gate->word, 0);
 }

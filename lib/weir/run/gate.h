@@ -3,23 +3,26 @@
  *
  * A user of a shared object enters the gate before, and leaves it after. The owner closes the gate,
  * waits until it is drained, and may then free the object and the gate. Entering a closed gate
- * fails. (The Windows kernel calls this rundown protection.)
+ * fails. (The Windows kernel calls this rundown protection.) An owner that keeps the object may
+ * change it once the gate is drained, and open the gate again.
  *
  * | word            | meaning                         | next                                    |
  * |-----------------|---------------------------------|-----------------------------------------|
  * | 2n              | open, n inside                  | 2n+2 enter, 2n-2 leave, 2n+1 close      |
  * | 2n+1, n > 0     | closed, n inside                | 2n-1 leave                              |
- * | 1               | closed and empty, reached once  | none; then `drained` is set             |
+ * | 1               | closed and empty, reached once  | none; then `drained` is set; 0 open     |
  *
  * Pairs
  *   P1  leave, close -> the step to `closed and empty`: what the users did inside, and what the
  *       closer did before the close
  *   P2  drained -> wait: the same data, for the owner
+ *   P3  open -> enter: what the owner did while the gate was closed
  *
  * | call              | progress                            | blocks on             |
  * |-------------------|-------------------------------------|-----------------------|
  * | enter             | lock-free                           | nothing               |
  * | leave, close      | wait-free, the last one wakes       | nothing               |
+ * | open              | wait-free                           | nothing               |
  * | is_drained        | wait-free                           | nothing               |
  * | wait              | blocking                            | the users inside      |
  */
@@ -55,5 +58,10 @@ static inline bool weiri_gate_is_drained(const struct weiri_gate *gate)
 }
 /* Waits until the gate is empty. The caller has closed it before. */
 WEIRI_SHARED void weiri_gate_wait(struct weiri_gate *gate);
+/*
+ * Opens the gate again. Called by its owner after a wait; no other thread closes the gate or waits
+ * for it meanwhile.
+ */
+WEIRI_SHARED void weiri_gate_open(struct weiri_gate *gate);
 
 #endif

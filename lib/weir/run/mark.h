@@ -19,11 +19,12 @@ enum weiri_mark_kind {
 	WEIRI_MARK_SECTION,
 	WEIRI_MARK_COORDINATOR,
 	WEIRI_MARK_ITERATOR,
-	WEIRI_MARK_TAKER
+	WEIRI_MARK_TAKER,
+	WEIRI_MARK_MONITORED
 };
 
 struct weiri_mark {
-	const void *of; /* the pool, section, coordinator or iterator */
+	const void *of; /* the pool, section, coordinator, iterator or monitored session */
 	enum weiri_mark_kind kind;
 	struct weiri_mark *outer;
 };
@@ -40,6 +41,11 @@ static inline void weiri_mark_end(const struct weiri_mark *mark)
 {
 	weiri_marks_mine = mark->outer;
 }
+
+/* The same for the dataflow layer, which cannot access the variable. */
+WEIRI_SHARED void weiri_mark_enter(struct weiri_mark *mark, enum weiri_mark_kind kind, const void *of);
+WEIRI_SHARED void weiri_mark_leave(const struct weiri_mark *mark);
+WEIRI_SHARED struct weiri_mark *weiri_mark_find(enum weiri_mark_kind kind, const void *of);
 
 /* Returns the innermost mark of this kind for this object, or NULL. */
 static inline struct weiri_mark *weiri_mark_of(enum weiri_mark_kind kind, const void *of)

@@ -33,6 +33,7 @@
 
 #include <limits.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -71,6 +72,8 @@ struct weir_queue_runner {
 	weir_queue_runner_close_fn *cancel;
 	void *queue;
 	weir_coordinator *own;
+	void *kept; /* the contexts of the steps, if they are the runner's */
+	size_t kept_size;
 	char name[NAME_SIZE];
 	/* written by the owner of the run, before go */
 	weir_coordinator *coordinator; /* of this run */
@@ -507,6 +510,7 @@ static void release(weir_queue_runner *runner)
 	(void)weir_coordinator_destroy(runner->own, NULL);
 	weiri_release(&allocator, runner->threads, runner->thread_count * sizeof(*runner->threads),
 	              _Alignof(struct runner_thread));
+	weiri_release(&allocator, runner->kept, runner->kept_size, _Alignof(max_align_t));
 	weiri_release(&allocator, runner, sizeof(*runner), _Alignof(weir_queue_runner));
 }
 
@@ -537,8 +541,8 @@ static enum weir_status create(const struct weir_queue_runner_options *options, 
 	return WEIR_OK;
 }
 
-enum weir_status weir_queue_runner_create(const struct weir_queue_runner_options *given, weir_queue_runner **out,
-                                          weir_error *error)
+enum weir_status weiri_queue_runner_create_keeping(const struct weir_queue_runner_options *given, void *kept,
+                                                   size_t size, weir_queue_runner **out, weir_error *error)
 {
 	struct weir_queue_runner_options options;
 	enum weir_status status = check_options(given, &options, error);
@@ -550,7 +554,15 @@ enum weir_status weir_queue_runner_create(const struct weir_queue_runner_options
 	status = create(&options, out);
 	if (status != WEIR_OK)
 		return weiri_fail(error, status, "weir_queue_runner_create: no memory for \"%s\"", options.name);
+	(*out)->kept = kept;
+	(*out)->kept_size = size;
 	return WEIR_OK;
+}
+
+enum weir_status weir_queue_runner_create(const struct weir_queue_runner_options *given, weir_queue_runner **out,
+                                          weir_error *error)
+{
+	return weiri_queue_runner_create_keeping(given, NULL, 0, out, error);
 }
 
 enum weir_status weir_queue_runner_destroy(weir_queue_runner *runner, weir_error *error)

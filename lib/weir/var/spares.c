@@ -31,27 +31,32 @@ struct weiri_spares {
 	_Atomic(size_t) references; /* K2 */
 	_Atomic(int) has_ended;
 	size_t least; /* at least the size of a struct spare */
+	size_t places;
+	bool is_counted; /* in kept_bytes */
 	weir_allocator below, above;
 };
 
 static _Atomic(uint64_t) kept_bytes; /* of all variables */
 
-static void uncount(size_t size)
+static void uncount(const struct weiri_spares *spares, size_t size)
 {
-	weiri_fetch_sub_relaxed(&kept_bytes, (uint64_t)size); /* [relaxed] a sum */
+	if (spares->is_counted)
+		weiri_fetch_sub_relaxed(&kept_bytes, (uint64_t)size); /* [relaxed] a sum */
 }
 
 /*
  * Counts this many more bytes as kept. Returns true, or false if that would be too much; nothing is
  * then counted.
  */
-static bool count(size_t size)
+static bool count(const struct weiri_spares *spares, size_t size)
 {
 	uint64_t most = weiri_spares_share != 0 ? weir_reclaim_budget() / weiri_spares_share : 0;
 
+	if (!spares->is_counted)
+		return weiri_spares_share != 0;
 	if (weiri_fetch_add_relaxed(&kept_bytes, (uint64_t)size) + size <= most) /* [relaxed] a sum */
 		return true;
-	uncount(size);
+	weiri_fetch_sub_relaxed(&kept_bytes, (uint64_t)size); /* [relaxed] a sum */
 	return false;
 }
 
@@ -77,7 +82,7 @@ static void give_back(const struct weiri_spares *spares, struct spare *spare)
 }
 
 /* Returns the block that was kept in this place, or NULL if there was none. */
-static struct spare *take(_Atomic(struct spare *) *place)
+static struct spare *take(const struct weiri_spares *spares, _Atomic(struct spare *) *place)
 {
 	struct spare *spare;
 
@@ -86,7 +91,7 @@ static struct spare *take(_Atomic(struct spare *) *place)
 		return NULL;
 	spare = weiri_exchange_acquire(place, NULL); /* [S1 acquire] */
 	if (spare != NULL)
-		uncount(spare->size);
+		uncount(spares, spare->size);
 	return spare;
 }
 
@@ -101,7 +106,7 @@ static bool put(_Atomic(struct spare *) *place, struct spare *spare)
 static void give_back_all(struct weiri_spares *spares)
 {
 	for (size_t i = 0; i < WEIRI_SPARES; i++) {
-		struct spare *spare = take(&spares->kept[i]);
+		struct spare *spare = take(spares, &spares->kept[i]);
 
 		if (spare != NULL)
 			give_back(spares, spare);
@@ -126,7 +131,7 @@ static void drop(struct weiri_spares *spares)
 static void *reuse(struct weiri_spares *spares, size_t size, size_t alignment)
 {
 	for (size_t i = 0; i < WEIRI_SPARES; i++) {
-		struct spare *spare = take(&spares->kept[i]);
+		struct spare *spare = take(spares, &spares->kept[i]);
 
 		if (spare == NULL)
 			continue;
@@ -157,15 +162,15 @@ static bool keep(struct weiri_spares *spares, void *memory, size_t size, size_t 
 	 * [relaxed] The flag only saves memory. A thread that misses it keeps a block until the last
 	 * reference is given back, K2.
 	 */
-	if (weiri_load_relaxed(&spares->has_ended) || size < spares->least || !count(size))
+	if (weiri_load_relaxed(&spares->has_ended) || size < spares->least || !count(spares, size))
 		return false;
 	WEIR_ASSERT_INSTANT(assert_not_kept(spares, spare));
 	*spare = (struct spare){size, alignment};
-	for (size_t i = 0; i < WEIRI_SPARES; i++) {
+	for (size_t i = 0; i < spares->places; i++) {
 		if (put(&spares->kept[i], spare))
 			return true;
 	}
-	uncount(size);
+	uncount(spares, size);
 	return false;
 }
 
@@ -178,17 +183,29 @@ static void release(void *context, void *memory, size_t size, size_t alignment)
 	drop(spares);
 }
 
-struct weiri_spares *weiri_spares_create(const weir_allocator *below, size_t least)
+static struct weiri_spares *create(const weir_allocator *below, size_t least, size_t places, bool is_counted)
 {
 	struct weiri_spares *spares = weiri_allocate_zeroed(below, sizeof(*spares), alignof(struct weiri_spares));
 
 	if (spares == NULL)
 		return NULL;
 	spares->least = least > sizeof(struct spare) ? least : sizeof(struct spare);
+	spares->places = places;
+	spares->is_counted = is_counted;
 	spares->below = *below;
 	spares->above = (weir_allocator){allocate, release, spares};
 	weiri_store_relaxed(&spares->references, (size_t)1); /* [relaxed] not shared yet */
 	return spares;
+}
+
+struct weiri_spares *weiri_spares_create(const weir_allocator *below, size_t least)
+{
+	return create(below, least, WEIRI_SPARES, true);
+}
+
+struct weiri_spares *weiri_spares_create_own(const weir_allocator *below, size_t least, size_t places)
+{
+	return create(below, least, places < WEIRI_SPARES ? places : WEIRI_SPARES, false);
 }
 
 const weir_allocator *weiri_spares_allocator(const struct weiri_spares *spares)

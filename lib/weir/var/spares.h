@@ -16,7 +16,7 @@
  *   S1  keep(place) -> take(place): the last use of the block comes before the next; its size
  * Progress: wait-free apart from the allocator below: each place is tried once.
  * Memory: at most WEIRI_SPARES blocks are kept for each variable, and an eighth of the retire
- * budget for all variables together.
+ * budget for all variables together; besides these, the own places of weiri_spares_create_own().
  * Under AddressSanitizer nothing is kept, so that a use after release is reported.
  * Checked: stress/model/check_spares.c, check_combine.c, tests/test_combine.c.
  */
@@ -38,7 +38,12 @@ struct weiri_spares;
  * Returns an object with one reference, which weiri_spares_end() drops, or NULL if there is no
  * memory. `below` is copied. Blocks smaller than `least` bytes are not kept.
  */
-WEIRI_SHARED struct weiri_spares *weiri_spares_create(const weir_allocator *below, size_t least);
+struct weiri_spares *weiri_spares_create(const weir_allocator *below, size_t least);
+/*
+ * The same for at most `places` blocks (<= WEIRI_SPARES), which do not count among those of all variables:
+ * their number is a part of what the user of the object promises.
+ */
+WEIRI_SHARED struct weiri_spares *weiri_spares_create_own(const weir_allocator *below, size_t least, size_t places);
 /* Returns an allocator for values. They may outlive the variable. */
 WEIRI_SHARED const weir_allocator *weiri_spares_allocator(const struct weiri_spares *spares);
 /*

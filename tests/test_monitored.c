@@ -1,0 +1,753 @@
+/*
+ * test_monitored.c - monitored sessions: bad input, hooks that fail in each place, checkpoints of
+ * another model, threads that recover at once, and memory that fails.
+ */
+#include "monitored_kit.h"
+
+#include <pthread.h>
+#include <weir/reclaim.h>
+
+#include "failing_allocator.h"
+
+/* -- bad input --------------------------------------------------------------------------------- */
+
+static void expect_refused(const struct weir_monitored_options *options, const char *message)
+{
+	weir_monitored *monitored = NULL;
+	weir_error error = {WEIR_OK, ""};
+
+	cr_expect_eq(weir_monitored_create(options, &monitored, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_str_eq(error.message, message);
+	cr_expect_null(monitored);
+}
+
+Test(monitored, create_refuses_bad_options)
+{
+	const struct weir_monitored_hook small = {.struct_size = 3};
+	const struct weir_monitored_hook *hooks[2] = {&small, NULL};
+	struct weir_monitored_runner runner = {NULL, 0, 0, NULL};
+	struct weir_monitored_options good, options;
+	struct weir_checkpoint_part part = {NULL, NULL};
+	weir_node *node;
+	struct job job;
+
+	job_begin(&job);
+	good = job_options(&job);
+	node = job.count.node;
+	expect_refused(NULL, "weir_monitored_create: options is NULL");
+	cr_expect_eq(weir_monitored_create(&good, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	options = good;
+	options.struct_size = 4;
+	cr_expect_eq(weir_monitored_create(&options, &job.monitored, NULL), WEIR_INVALID_ARGUMENT);
+	options = good;
+	options.flags = 6;
+	expect_refused(&options, "weir_monitored_create: unknown flags 0x6");
+	options = good;
+	options.make = NULL;
+	expect_refused(&options, "weir_monitored_create: make is NULL");
+	options = good;
+	options.hook_count = 1;
+	expect_refused(&options, "weir_monitored_create: hooks is NULL");
+	options.hooks = &hooks[1];
+	expect_refused(&options, "weir_monitored_create: hook 0 is NULL");
+	options.hooks = hooks;
+	cr_expect_eq(weir_monitored_create(&options, &job.monitored, NULL), WEIR_INVALID_ARGUMENT);
+	options = good;
+	options.runner_count = 1;
+	expect_refused(&options, "weir_monitored_create: runners is NULL");
+	options.runners = &runner;
+	expect_refused(&options, "weir_monitored_create: runner 0 has no queue");
+	runner.nodes = &node;
+	runner.node_count = 1;
+	expect_refused(&options, "weir_monitored_create: runner 0 has no queue");
+	options = good;
+	options.path = "somewhere";
+	expect_refused(&options, "weir_monitored_create: a checkpoint needs both a path and variables, got only a path");
+	options.variable_count = 1;
+	options.variables = &part;
+	expect_refused(&options, "weir_monitored_create: variable 0 is NULL");
+	options.path = NULL;
+	expect_refused(&options, "weir_monitored_create: a checkpoint needs both a path and variables, got only variables");
+	options = good;
+	options.save_every_ns = 1;
+	expect_refused(&options, "weir_monitored_create: checkpoints are to be saved, but there is no path");
+	options = good;
+	options.recover_codes = WEIR_COORDINATOR_CLEAN(WEIR_OUT_OF_RANGE);
+	expect_refused(&options, "weir_monitored_create: recover_codes has a clean end, WEIR_OK or WEIR_OUT_OF_RANGE");
+	options.recover_codes = WEIR_COORDINATOR_CLEAN(WEIR_ABORTED);
+	options.flags = WEIR_MONITORED_NO_RECOVERY;
+	expect_refused(&options, "weir_monitored_create: recover_codes together with WEIR_MONITORED_NO_RECOVERY");
+	cr_expect_eq(job.made, 0);
+	job_create(&job, &good);
+	job_finish(&job);
+}
+
+Test(monitored, null_is_refused_or_harmless)
+{
+	weir_tensor *result = NULL;
+	weir_output fetch = {NULL, 0};
+	struct job job;
+
+	cr_expect_eq(weir_monitored_run(NULL, NULL, 0, NULL, 0, NULL, NULL, 0, 0, NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_monitored_step(NULL, job_unmake, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect(weir_monitored_should_stop(NULL));
+	cr_expect_eq(weir_monitored_request_stop(NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_monitored_close(NULL, WEIR_OK, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_monitored_destroy(NULL, NULL), WEIR_OK);
+	cr_expect_eq(weir_monitored_call_feed(NULL, fetch, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_monitored_call_fetch(NULL, fetch, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_monitored_call_limit(NULL, 0, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_null(weir_monitored_call_result(NULL, 0));
+	cr_expect_null(weir_monitored_call_session(NULL));
+	cr_expect_null(weir_monitored_call_owner(NULL));
+	job_start(&job);
+	cr_expect_eq(weir_monitored_step(job.monitored, NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_monitored_run(job.monitored, NULL, 1, NULL, 0, NULL, NULL, 0, 0, NULL, NULL, NULL),
+	             WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_monitored_run(job.monitored, NULL, 0, NULL, 1, &result, NULL, 0, 0, NULL, NULL, NULL),
+	             WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_monitored_run(job.monitored, NULL, 0, &job.count, 1, NULL, NULL, 0, 0, NULL, NULL, NULL),
+	             WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_monitored_run(job.monitored, NULL, 0, NULL, 0, NULL, NULL, 1, 0, NULL, NULL, NULL),
+	             WEIR_INVALID_ARGUMENT);
+	job_finish(&job);
+}
+
+/* -- hooks that fail --------------------------------------------------------------------------- */
+
+/* In each place: the status with the hook's name, the hooks behind it are not called, nothing is left. */
+Test(monitored, a_hook_that_fails_is_named_in_each_place)
+{
+	static const char *const texts[PLACES] = {
+		"hook \"second\": begin: as it was told", "hook \"second\": after_create: as it was told",
+		"hook \"second\": before_run: as it was told", "hook \"second\": after_run: as it was told",
+		"hook \"second\": end: as it was told"};
+
+	for (enum place place = AT_BEGIN; place < PLACES; place++) {
+		struct counting counting[3];
+		const struct weir_monitored_hook *hooks[3];
+		struct weir_monitored_options options;
+		weir_error error = {WEIR_OK, ""};
+		enum weir_status status;
+		int64_t value;
+		struct job job;
+
+		for (int i = 0; i < 3; i++) {
+			counting_init(&counting[i], i == 1 ? "second" : NULL, NULL);
+			hooks[i] = &counting[i].hook;
+		}
+		counting[1].fail_in = place;
+		counting[1].fail_at = 1;
+		counting[1].failure = WEIR_DATA_LOSS;
+		job_begin(&job);
+		options = job_options(&job);
+		options.hooks = hooks;
+		options.hook_count = 3;
+		status = weir_monitored_create(&options, &job.monitored, &error);
+		if (place > AT_CREATE) {
+			cr_assert_eq(status, WEIR_OK);
+			status = job_run(&job, &value, &error);
+			if (place == AT_END) {
+				cr_expect_eq(status, WEIR_OK);
+				status = job_close(&job, WEIR_OK, &error);
+			}
+		}
+		cr_expect_eq(status, WEIR_DATA_LOSS);
+		cr_expect_str_eq(error.message, texts[place]);
+		cr_expect_eq(counting[0].calls[place], 1);
+		cr_expect_eq(counting[2].calls[place], place == AT_END, "an end is called in any case");
+		cr_expect_eq(job_step(&job), place >= AT_AFTER);
+		job_end(&job);
+		cr_expect_eq(job.made, place != AT_BEGIN);
+		cr_expect_eq(job.unmade, job.made);
+	}
+}
+
+static enum weir_status call_everything(void *context, weir_monitored_call *call, weir_error *error)
+{
+	weir_monitored *monitored = weir_monitored_call_owner(call);
+	weir_node **target = context;
+
+	cr_expect_eq(weir_monitored_run(monitored, NULL, 0, NULL, 0, NULL, target, 1, WEIR_NO_DEADLINE, NULL, NULL, error),
+	             WEIR_FAILED_PRECONDITION);
+	cr_expect_eq(weir_monitored_step(monitored, job_unmake, NULL, error), WEIR_FAILED_PRECONDITION);
+	cr_expect_eq(weir_monitored_close(monitored, WEIR_OK, error), WEIR_FAILED_PRECONDITION);
+	cr_expect_eq(weir_monitored_destroy(monitored, error), WEIR_FAILED_PRECONDITION);
+	cr_expect_str_eq(error->message, "weir_monitored_destroy: called inside a hook or step of \"job\"");
+	return WEIR_OK;
+}
+
+static enum weir_status add_too_late(void *context, weir_monitored_call *call, weir_error *error)
+{
+	weir_node **target = context;
+	weir_output output = {*target, 0};
+	weir_tensor *value = kit_i64(1);
+
+	cr_expect_eq(weir_monitored_call_feed(call, output, value, error), WEIR_FAILED_PRECONDITION);
+	cr_expect_eq(weir_monitored_call_fetch(call, output, NULL, error), WEIR_FAILED_PRECONDITION);
+	cr_expect_eq(weir_monitored_call_limit(call, 0, error), WEIR_FAILED_PRECONDITION);
+	cr_expect_null(weir_monitored_call_result(call, 0));
+	weir_tensor_release(value);
+	return WEIR_OK;
+}
+
+Test(monitored, hooks_may_not_run_or_close_nor_add_to_a_run_that_is_over)
+{
+	weir_node *target = NULL;
+	const struct weir_monitored_hook hook = {WEIR_MONITORED_HOOK_INIT, .context = &target,
+	                                         .before_run = call_everything, .after_run = add_too_late};
+	const struct weir_monitored_hook *hooks[1] = {&hook};
+	struct job job;
+
+	job_start_with(&job, hooks, 1);
+	target = job.count.node;
+	cr_expect_eq(job_count(&job), 1);
+	job_finish(&job);
+}
+
+static enum weir_status feed_nothing(void *context, weir_monitored_call *call, weir_error *error)
+{
+	const struct job *job = context;
+
+	(void)error;
+	/* The hook ignores that this fails. */
+	(void)weir_monitored_call_feed(call, job->x, NULL, NULL);
+	return WEIR_OK;
+}
+
+Test(monitored, what_a_hook_could_not_add_ends_the_run)
+{
+	struct job job;
+	const struct weir_monitored_hook hook = {WEIR_MONITORED_HOOK_INIT, .context = &job, .before_run = feed_nothing};
+	const struct weir_monitored_hook *hooks[1] = {&hook};
+	weir_error error;
+	int64_t value;
+
+	job_start_with(&job, hooks, 1);
+	cr_expect_eq(job_run(&job, &value, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_str_eq(error.message, "hook \"0\": before_run: weir_monitored_call_feed: the value for \"x\" is NULL");
+	job_finish(&job);
+}
+
+/* -- checkpoints ------------------------------------------------------------------------------- */
+
+Test(monitored, a_checkpoint_of_another_model_is_refused_with_its_tensors)
+{
+	weir_var *other = kit_var("other", kit_f32(1));
+	struct weir_checkpoint_part parts[1];
+	struct weir_monitored_options options;
+	weir_error error = {WEIR_OK, ""};
+	weir_monitored *monitored = NULL;
+	struct job job;
+
+	job_begin(&job);
+	job_folder(&job);
+	parts[0] = (struct weir_checkpoint_part){NULL, other};
+	cr_assert_eq(weir_checkpoint_save(parts, 1, job.path, NULL, NULL), WEIR_OK);
+	parts[0].var = job.step;
+	options = job_options(&job);
+	options.path = job.path;
+	options.variables = parts;
+	options.variable_count = 1;
+	cr_expect_eq(weir_monitored_create(&options, &monitored, &error), WEIR_FAILED_PRECONDITION);
+	cr_expect_not_null(strstr(error.message, job.path), "%s", error.message);
+	cr_expect_not_null(strstr(error.message, "step"), "%s", error.message);
+	cr_expect_eq(job.made, 1);
+	cr_expect_eq(job.unmade, 1);
+	cr_expect_eq(job_step(&job), 0);
+	job_end(&job);
+	weir_var_destroy(other, NULL);
+}
+
+Test(monitored, a_folder_that_is_not_there_is_found_at_once)
+{
+	struct weir_checkpoint_part part;
+	struct weir_monitored_options options;
+	weir_monitored *monitored = NULL;
+	struct job job;
+
+	job_begin(&job);
+	part = (struct weir_checkpoint_part){NULL, job.step};
+	options = job_options(&job);
+	options.path = "/nowhere/at/all";
+	options.variables = &part;
+	options.variable_count = 1;
+	cr_expect_eq(weir_monitored_create(&options, &monitored, NULL), WEIR_NOT_FOUND);
+	cr_expect_eq(job.unmade, 1);
+	job_end(&job);
+}
+
+static int64_t step_in_file(const struct job *job)
+{
+	weir_var *var = kit_var("step", kit_i64(-1));
+	struct weir_checkpoint_part part = {NULL, var};
+	weir_error error = {WEIR_OK, ""};
+	weir_read read;
+	int64_t value;
+
+	cr_assert_eq(weir_checkpoint_restore(&part, 1, job->path, NULL, WEIR_NO_DEADLINE, &error), WEIR_OK, "%s",
+	             error.message);
+	cr_assert_eq(weir_var_read(var, &read), WEIR_OK);
+	value = kit_i64_at(read.tensor, 0);
+	weir_read_release(&read);
+	weir_var_destroy(var, NULL);
+	return value;
+}
+
+Test(monitored, checkpoints_come_by_runs_or_by_time)
+{
+	for (int by_time = 0; by_time < 2; by_time++) {
+		struct weir_checkpoint_part part;
+		struct weir_monitored_options options;
+		struct job job;
+
+		job_begin(&job);
+		job_folder(&job);
+		part = (struct weir_checkpoint_part){NULL, job.step};
+		options = job_options(&job);
+		options.path = job.path;
+		options.variables = &part;
+		options.variable_count = 1;
+		options.save_every_runs = by_time ? 0 : 3;
+		options.save_every_ns = by_time ? 1 : 0;
+		job_create(&job, &options);
+		cr_expect_eq(step_in_file(&job), 0, "the values at the start");
+		for (int i = 1; i <= 7; i++) {
+			cr_expect_eq(job_count(&job), i);
+			cr_expect_eq(step_in_file(&job), by_time ? i : i / 3 * 3);
+		}
+		job_finish(&job);
+	}
+}
+
+/* -- runners ----------------------------------------------------------------------------------- */
+
+/* The first thing to look for when a job hangs. */
+Test(monitored, a_queue_that_is_waited_for_and_has_no_runner_is_named)
+{
+	weir_tensor_queue *queue = kit_queue("batches", 2, WEIR_I64, &weir_shape_scalar);
+	weir_error error = {WEIR_OK, ""};
+	weir_tensor *result = NULL;
+	weir_output taken;
+	struct job job;
+
+	job_start(&job);
+	cr_assert_eq(weir_op_dequeue(job.graph, "take", queue, &taken, 1, NULL, NULL), WEIR_OK);
+	cr_expect_eq(weir_monitored_run(job.monitored, NULL, 0, &taken, 1, &result, NULL, 0, weir_deadline_in(2000000),
+	                                NULL, NULL, &error),
+	             WEIR_DEADLINE_EXCEEDED);
+	cr_expect_not_null(strstr(error.message, "dequeue \"take\" of queue \"batches\" had waited"), "%s", error.message);
+	cr_expect_not_null(strstr(error.message, "no queue runner and no announced thread fills it"), "%s", error.message);
+	job_finish(&job);
+	kit_queue_end(queue);
+}
+
+static enum weir_status fail_at_number(void *context, const struct weir_kernel_call *call, weir_error *error)
+{
+	int64_t number = weiri_fetch_add_relaxed((_Atomic(int) *)context, 1);
+
+	if (number >= 2)
+		return kit_fail(error, WEIR_DATA_LOSS, "number 2 is damaged");
+	return weir_tensor_scalar_i64(number, &call->outputs[0]);
+}
+
+/* The consumer learns it from its queue, and the close returns it. */
+Test(monitored, the_error_of_a_runner_ends_the_consumer_and_comes_out_of_the_close)
+{
+	struct weir_output_type type = {WEIR_I64, &weir_shape_scalar};
+	weir_tensor_queue *queue = kit_queue("numbers", 10, WEIR_I64, &weir_shape_scalar);
+	enum weir_status status = WEIR_OK;
+	struct weir_monitored_runner runner;
+	struct weir_monitored_options options;
+	weir_error error = {WEIR_OK, ""};
+	weir_output number, taken;
+	_Atomic(int) next = 0;
+	weir_node *put;
+	struct job job;
+
+	job_begin(&job);
+	cr_assert_eq(weir_op_kernel(job.graph, "read", KIT_KERNEL(fail_at_number), &next, NULL, 0, &type, 1, NULL, 0,
+	                            &number, NULL, NULL),
+	             WEIR_OK);
+	cr_assert_eq(weir_op_enqueue(job.graph, "put", queue, &number, 1, &put, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_dequeue(job.graph, "take", queue, &taken, 1, NULL, NULL), WEIR_OK);
+	runner = (struct weir_monitored_runner){&put, 1, 0, queue};
+	options = job_options(&job);
+	options.runners = &runner;
+	options.runner_count = 1;
+	job_create(&job, &options);
+	while (status == WEIR_OK) {
+		weir_tensor *result = NULL;
+
+		status = weir_monitored_run(job.monitored, NULL, 0, &taken, 1, &result, NULL, 0,
+		                            weir_deadline_in(KIT_PATIENCE_NS), NULL, NULL, &error);
+		weir_tensor_release(result);
+	}
+	cr_expect_eq(status, WEIR_OUT_OF_RANGE);
+	cr_expect_not_null(strstr(error.message, "number 2 is damaged"), "%s", error.message);
+	cr_expect(weir_monitored_should_stop(job.monitored));
+	cr_expect_eq(job_close(&job, status, &error), WEIR_DATA_LOSS);
+	cr_expect_not_null(strstr(error.message, "number 2 is damaged"), "%s", error.message);
+	job_end(&job);
+	kit_queue_end(queue);
+}
+
+Test(monitored, a_runner_of_another_graph_is_refused_and_leaves_nothing)
+{
+	weir_tensor_queue *queue = kit_queue("q", 2, WEIR_I64, &weir_shape_scalar);
+	weir_graph *other = kit_graph();
+	struct weir_monitored_options options;
+	struct weir_monitored_runner runner;
+	weir_monitored *monitored = NULL;
+	weir_output one = kit_constant(other, kit_i64(1));
+	weir_error error;
+	weir_node *put;
+	struct job job;
+
+	cr_assert_eq(weir_op_enqueue(other, "put", queue, &one, 1, &put, NULL), WEIR_OK);
+	job_begin(&job);
+	runner = (struct weir_monitored_runner){&put, 1, 1, queue};
+	options = job_options(&job);
+	options.runners = &runner;
+	options.runner_count = 1;
+	cr_expect_eq(weir_monitored_create(&options, &monitored, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_not_null(strstr(error.message, "node \"put\" is of another graph"), "%s", error.message);
+	cr_expect_eq(job.unmade, 1);
+	job_end(&job);
+	cr_assert_eq(weir_graph_destroy(other, NULL), WEIR_OK);
+	kit_queue_end(queue);
+}
+
+/* -- threads ----------------------------------------------------------------------------------- */
+
+static enum weir_status until_allowed(weir_coordinator *coordinator, void *context, weir_error *error)
+{
+	_Atomic(int) *may_end = context;
+
+	(void)coordinator;
+	(void)error;
+	while (!weiri_load_acquire(may_end))
+		(void)sched_yield();
+	return WEIR_OK;
+}
+
+Test(monitored, threads_that_outlast_the_grace_time_are_named_and_the_close_is_repeated)
+{
+	const struct weir_monitored_hook *hooks[1];
+	struct weir_monitored_options options;
+	struct counting counting;
+	_Atomic(int) may_end = 0;
+	weir_error error;
+	struct job job;
+
+	counting_init(&counting, "gets the coordinator", NULL);
+	hooks[0] = &counting.hook;
+	job_begin(&job);
+	options = job_options(&job);
+	options.hooks = hooks;
+	options.hook_count = 1;
+	options.grace_ns = 1;
+	job_create(&job, &options);
+	cr_assert_eq(weir_coordinator_start_thread(counting.coordinator, "stubborn", until_allowed, &may_end, NULL),
+	             WEIR_OK);
+	cr_expect_eq(job_close(&job, WEIR_OK, &error), WEIR_DEADLINE_EXCEEDED);
+	cr_expect_not_null(strstr(error.message, "stubborn"), "%s", error.message);
+	cr_expect_eq(weir_monitored_destroy(job.monitored, &error), WEIR_FAILED_PRECONDITION);
+	cr_expect_not_null(strstr(error.message, "stubborn"), "%s", error.message);
+	cr_expect_eq(job.unmade, 0);
+	weiri_store_release(&may_end, 1);
+	while (job_close(&job, WEIR_INTERNAL, NULL) == WEIR_DEADLINE_EXCEEDED)
+		(void)sched_yield();
+	cr_expect_eq(job_close(&job, WEIR_INTERNAL, NULL), WEIR_OK, "the first close said how the loop ended");
+	expect_calls(&counting, 1, 1, 0, 0, 1);
+	job_end(&job);
+}
+
+/* A run that a deadline bounds, while make never succeeds. */
+Test(monitored, the_deadline_of_a_run_ends_its_recovery)
+{
+	const struct weir_monitored_hook *hooks[1];
+	struct counting counting;
+	struct job job;
+	weir_tensor *result = NULL;
+	weir_error error;
+
+	counting_init(&counting, "fails", NULL);
+	counting.fail_in = AT_BEFORE;
+	counting.fail_at = 1;
+	hooks[0] = &counting.hook;
+	job_start_with(&job, hooks, 1);
+	cr_expect_eq(weir_monitored_run(job.monitored, NULL, 0, &job.count, 1, &result, NULL, 0, 0, NULL, NULL, &error),
+	             WEIR_DEADLINE_EXCEEDED);
+	cr_expect_not_null(strstr(error.message, "as it was told"), "%s", error.message);
+	cr_expect_eq(job.made, 1);
+	cr_expect_eq(job_count(&job), 1);
+	job_finish(&job);
+}
+
+Test(monitored, the_number_of_recoveries_of_a_call_can_be_limited)
+{
+	struct weir_monitored_options options;
+	struct counting counting;
+	const struct weir_monitored_hook *hooks[1] = {&counting.hook};
+	weir_error error;
+	int64_t value;
+	struct job job;
+
+	job_begin(&job);
+	options = job_options(&job);
+	options.recover_limit = 2;
+	job.fail_at[0] = 1;
+	job.fail_at[1] = 2;
+	job_create(&job, &options);
+	cr_expect_eq(job.made, 3);
+	job_end(&job);
+
+	counting_init(&counting, "fails", NULL);
+	counting.fail_in = AT_CREATE;
+	counting.fail_at = 3;
+	job_begin(&job);
+	options = job_options(&job);
+	options.recover_limit = 1;
+	options.hooks = hooks;
+	options.hook_count = 1;
+	job_create(&job, &options);
+	counting.fail_in = AT_BEFORE;
+	counting.fail_at = 1;
+	job.fail_at[0] = 2;
+	cr_expect_eq(job_run(&job, &value, &error), WEIR_UNAVAILABLE);
+	cr_expect_str_eq(error.message, "monitored session \"job\": make: no room for a session");
+	cr_expect_eq(job_count(&job), 1, "the next call tries again");
+	cr_expect_eq(job.made, 3);
+	job_finish(&job);
+}
+
+/* Many threads count; now and then one of them says that the session is lost. */
+enum { COUNTERS = 3, RUNS = 60 };
+
+struct crowd {
+	struct job job;
+	_Atomic(int) lost;
+	int each[COUNTERS];
+};
+
+struct counter {
+	struct crowd *crowd;
+	int number;
+	int calls;
+};
+
+static enum weir_status count_or_lose(void *context, weir_session *session, weir_error *error)
+{
+	struct counter *counter = context;
+	struct job *job = &counter->crowd->job;
+
+	if (++counter->calls % 20 == 7 + counter->number) {
+		(void)weiri_fetch_add_relaxed(&counter->crowd->lost, 1);
+		return kit_fail(error, WEIR_UNAVAILABLE, "lost");
+	}
+	return weir_session_run(session, NULL, 0, NULL, 0, NULL, &job->count.node, 1, WEIR_NO_DEADLINE, NULL, error);
+}
+
+static void *count_in_crowd(void *argument)
+{
+	struct counter *counter = argument;
+	weir_monitored *monitored = counter->crowd->job.monitored;
+
+	for (int i = 0; i < RUNS; i++) {
+		enum weir_status status =
+			i % 2 == 0 ? weir_monitored_step(monitored, count_or_lose, counter, NULL)
+					   : weir_monitored_run(monitored, NULL, 0, NULL, 0, NULL, &counter->crowd->job.count.node, 1,
+		                                    WEIR_NO_DEADLINE, NULL, NULL, NULL);
+
+		counter->crowd->each[counter->number] += status == WEIR_OK;
+		(void)weir_monitored_should_stop(monitored);
+	}
+	return NULL;
+}
+
+Test(monitored, threads_that_run_while_others_recover_lose_no_run)
+{
+	struct counter counters[COUNTERS];
+	pthread_t threads[COUNTERS];
+	struct crowd crowd = {.lost = 0};
+
+	job_start(&crowd.job);
+	for (int i = 0; i < COUNTERS; i++) {
+		counters[i] = (struct counter){&crowd, i, 0};
+		cr_assert_eq(pthread_create(&threads[i], NULL, count_in_crowd, &counters[i]), 0);
+	}
+	for (int i = 0; i < COUNTERS; i++)
+		cr_assert_eq(pthread_join(threads[i], NULL), 0);
+	for (int i = 0; i < COUNTERS; i++)
+		cr_expect_eq(crowd.each[i], RUNS, "thread %d: %d runs succeeded", i, crowd.each[i]);
+	/* Runs that a recovery cancelled after their effect are repeated, so there may be more. */
+	cr_expect_geq(job_step(&crowd.job), COUNTERS * RUNS);
+	cr_expect_gt(weiri_load_relaxed(&crowd.lost), 0);
+	cr_expect_gt(crowd.job.made, 1);
+	cr_expect_leq(crowd.job.made, 1 + weiri_load_relaxed(&crowd.lost));
+	job_finish(&crowd.job);
+}
+
+static enum weir_status count_in_its_thread(weir_coordinator *coordinator, void *context, weir_error *error)
+{
+	struct counting *counting = context;
+	struct job *job = counting->job;
+	int64_t value;
+
+	(void)coordinator;
+	/* The thread ends with its life, so it cannot make the next one. */
+	return weir_monitored_run(job->monitored, NULL, 0, NULL, 0, NULL, &job->count.node, 1, WEIR_NO_DEADLINE, NULL, NULL,
+	                          error) == WEIR_OK
+	           ? WEIR_OK
+	           : (value = error->code, (enum weir_status)value);
+}
+
+Test(monitored, a_thread_of_the_life_reports_what_it_cannot_recover)
+{
+	const struct weir_monitored_hook *hooks[1];
+	struct counting counting;
+	uint64_t deadline_ns = weir_deadline_in(KIT_PATIENCE_NS);
+	struct job job;
+
+	counting_init(&counting, "fails", &job);
+	counting.fail_in = AT_BEFORE;
+	counting.fail_at = 1;
+	hooks[0] = &counting.hook;
+	job_start_with(&job, hooks, 1);
+	cr_assert_eq(weir_coordinator_start_thread(counting.coordinator, "trainer", count_in_its_thread, &counting, NULL),
+	             WEIR_OK);
+	while (!weir_coordinator_should_stop(counting.coordinator) && weir_now_ns() < deadline_ns)
+		(void)sched_yield();
+	cr_expect_eq(job.made, 1);
+	cr_expect_eq(job_count(&job), 1);
+	cr_expect_eq(job.made, 2);
+	job_finish(&job);
+}
+
+/* A kernel that runs something of its monitored session: `nested` is what came of it. */
+struct nesting {
+	struct job *job;
+	enum weir_status nested, closed;
+};
+
+static enum weir_status run_inside(void *context, const struct weir_kernel_call *call, weir_error *error)
+{
+	struct nesting *nesting = context;
+	struct job *job = nesting->job;
+
+	nesting->closed = weir_monitored_close(job->monitored, WEIR_OK, NULL);
+	nesting->nested = weir_monitored_run(job->monitored, NULL, 0, NULL, 0, NULL, &job->count.node, 1, WEIR_NO_DEADLINE,
+	                                     NULL, NULL, error);
+	return nesting->nested == WEIR_OK ? weir_tensor_scalar_i64(7, &call->outputs[0]) : nesting->nested;
+}
+
+/* On a worker, and on the thread of the run. The session waits for its kernels, so none waits for the next session. */
+Test(monitored, a_kernel_runs_in_its_life_and_does_not_recover)
+{
+	for (size_t threads = 0; threads < 2; threads++) {
+		struct weir_output_type type = {WEIR_I64, &weir_shape_scalar};
+		const struct weir_monitored_hook *hooks[1];
+		struct weir_monitored_options options;
+		weir_error error = {WEIR_OK, ""};
+		struct counting counting;
+		struct nesting nesting;
+		weir_output seven;
+		struct job job;
+
+		counting_init(&counting, "fails", &job);
+		counting.fail_in = AT_BEFORE;
+		counting.fail_at = 2;
+		hooks[0] = &counting.hook;
+		job_begin(&job);
+		job.threads = threads;
+		nesting = (struct nesting){&job, WEIR_OK, WEIR_OK};
+		cr_assert_eq(weir_op_kernel(job.graph, "nests", KIT_KERNEL(run_inside), &nesting, NULL, 0, &type, 1, NULL, 0,
+		                            &seven, NULL, NULL),
+		             WEIR_OK);
+		options = job_options(&job);
+		options.hooks = hooks;
+		options.hook_count = 1;
+		job_create(&job, &options);
+		cr_expect_eq(weir_monitored_run(job.monitored, NULL, 0, NULL, 0, NULL, &seven.node, 1, WEIR_NO_DEADLINE, NULL,
+		                                NULL, &error),
+		             WEIR_OK, "%s", error.message);
+		cr_expect_eq(nesting.closed, WEIR_FAILED_PRECONDITION);
+		cr_expect_eq(nesting.nested, WEIR_OK);
+		cr_expect_eq(job.made, 2, "the nested run failed once, and the outer one recovered");
+		cr_expect_eq(job_step(&job), 1);
+		expect_calls(&counting, 1, 2, 4, 2, 0);
+		job_finish(&job);
+	}
+}
+
+/* -- memory ------------------------------------------------------------------------------------ */
+
+/* A hook that adds a feed and nine fetches, so that all arrays grow. */
+static enum weir_status add_much(void *context, weir_monitored_call *call, weir_error *error)
+{
+	struct job *job = context;
+	weir_tensor *value = kit_i64(2);
+	enum weir_status status = weir_monitored_call_feed(call, job->x, value, error);
+
+	for (int i = 0; status == WEIR_OK && i < 9; i++)
+		status = weir_monitored_call_fetch(call, job->doubled, NULL, error);
+	weir_tensor_release(value);
+	return status;
+}
+
+/* Creates, runs and closes; the second time the checkpoint of the first is restored. */
+static enum weir_status use_once(struct job *job, const struct weir_monitored_options *options)
+{
+	enum weir_status status = weir_monitored_create(options, &job->monitored, NULL);
+	int64_t value;
+
+	if (status != WEIR_OK)
+		return status;
+	status = job_run(job, &value, NULL);
+	if (status == WEIR_OK)
+		status = job_close(job, WEIR_OK, NULL);
+	cr_assert_eq(weir_monitored_destroy(job->monitored, NULL), WEIR_OK);
+	return status;
+}
+
+static enum weir_status use_all(const weir_allocator *allocator, void *context)
+{
+	struct job *job = context;
+	const struct weir_monitored_hook hook = {WEIR_MONITORED_HOOK_INIT, .context = job, .before_run = add_much};
+	const struct weir_monitored_hook *hooks[1] = {&hook};
+	struct weir_monitored_options options = job_options(job);
+	struct weir_checkpoint_part part = {"step", job->step};
+	weir_tensor *zero = kit_i64(0);
+	enum weir_status status;
+
+	(void)unlink(job->path);
+	job->made = job->unmade = 0;
+	options.hooks = hooks;
+	options.hook_count = 1;
+	options.variables = &part;
+	options.variable_count = 1;
+	options.path = job->path;
+	options.save_every_runs = 1;
+	options.allocator = allocator;
+	status = use_once(job, &options);
+	if (status == WEIR_OK)
+		status = use_once(job, &options);
+	cr_expect_eq(job->unmade, job->made);
+	/* The variable has a restored tensor, which is of the allocator. */
+	cr_assert_eq(weir_var_assign(job->step, zero, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
+	weir_tensor_release(zero);
+	cr_assert_eq(weir_reclaim_flush(weir_deadline_in(KIT_PATIENCE_NS)), WEIR_OK);
+	return status;
+}
+
+Test(monitored, each_allocation_that_fails_leaks_nothing)
+{
+	struct job job;
+
+	job_begin(&job);
+	job_folder(&job);
+	cr_expect_gt(fail_each_allocation(use_all, &job), 10);
+	job.monitored = NULL;
+	job_end(&job);
+}
