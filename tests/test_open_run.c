@@ -415,3 +415,31 @@ Test(open_run, each_allocation_may_fail)
 	cr_expect_gt(fail_each_allocation(run_in_parts, &sums), 8);
 	close_sums(&sums);
 }
+
+static enum weir_status give_five(void *context, const struct weir_kernel_call *call, weir_error *error)
+{
+	(void)context;
+	(void)error;
+	call->outputs[0] = kit_f32(5);
+	return WEIR_OK;
+}
+
+/* One kernel runs in the call that opens the run, the other is left to a pool that has no workers. */
+Test(open_run, a_session_without_threads_runs_what_a_released_run_left)
+{
+	const struct weir_output_type type = {WEIR_F32, &scalar};
+	weir_graph *graph = kit_graph();
+	weir_session *session = kit_session(graph, 0);
+	weir_output five[2], sum;
+	weir_callable *callable;
+
+	for (size_t i = 0; i < 2; i++)
+		cr_assert_eq(
+			weir_op_kernel(graph, NULL, KIT_KERNEL(give_five), NULL, NULL, 0, &type, 1, NULL, 0, &five[i], NULL, NULL),
+			WEIR_OK);
+	cr_assert_eq(weir_op_add(graph, NULL, five[0], five[1], &sum, NULL), WEIR_OK);
+	callable = compile_late(session, NULL, 0, &sum, 1, NULL);
+	weir_run_release(open_run(callable));
+	weir_callable_release(callable);
+	kit_end(session, graph);
+}

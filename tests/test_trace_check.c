@@ -57,13 +57,14 @@ static void add_node(struct trace_file *file, uint32_t index, const char *name, 
 {
 	size_t dependencies = (size_t)(on != NO_NODE) + (size_t)(too != NO_NODE);
 	size_t words =
-		5 + dependencies + 1 + text_words("variable") + text_words("w") + text_words(name) + text_words("op");
+		6 + dependencies + 1 + text_words("variable") + text_words("w") + text_words(name) + text_words("op");
 
 	add_word(file, WEIRI_TRACE_NODE | (uint64_t)words << 8 | (uint64_t)index << 32);
 	add_word(file, 1);
 	add_word(file, flags);
 	add_word(file, dependencies);
 	add_word(file, 1);
+	add_word(file, 0);
 	if (on != NO_NODE)
 		add_word(file, on);
 	if (too != NO_NODE)
@@ -269,58 +270,158 @@ Test(trace_check, a_node_that_nothing_needs_is_named)
 	expect(&file, 1, "plan 1 runs op \"fed\", which nothing needs\n");
 }
 
-static void add_part(struct trace_file *file, enum weiri_trace_frame_kind kind, uint64_t frame, uint64_t part_of,
-                     uint64_t iteration, uint64_t begin, uint64_t end)
-{
-	add_record(file, WEIRI_TRACE_FRAME, kind, 6, frame, UINT64_C(2), part_of, iteration, begin);
-	add_record(file, WEIRI_TRACE_FRAME_END, 1, 3, frame, end);
-}
-
-/* An op "case" or "while" with parts, which have no nodes. */
-static struct trace_file outer(void)
+/* Plan 1: an op that runs functions, whose bodies are plans 2 and 3, which have no nodes. */
+static struct trace_file outer(enum weiri_trace_frame_kind parts, uint32_t bodies)
 {
 	struct trace_file file = new_file();
+	size_t words = 6 + bodies + text_words("o") + text_words("op");
 
 	add_record(&file, WEIRI_TRACE_PLAN, 1, 2, UINT64_C(1));
-	add_node(&file, 0, "o", WEIRI_TRACE_NODE_WANTED, NO_NODE, NO_NODE);
-	add_record(&file, WEIRI_TRACE_PLAN, 0, 2, UINT64_C(2));
+	add_word(&file, WEIRI_TRACE_NODE | (uint64_t)words << 8);
+	add_word(&file, 1);
+	add_word(&file, WEIRI_TRACE_NODE_WANTED | (uint64_t)parts << WEIRI_TRACE_NODE_PARTS_SHIFT);
+	add_word(&file, 0);
+	add_word(&file, 0);
+	add_word(&file, bodies);
+	for (uint32_t i = 0; i < bodies; i++)
+		add_word(&file, 2 + i);
+	add_text(&file, "o");
+	add_text(&file, "op");
+	for (uint32_t i = 0; i < bodies; i++)
+		add_record(&file, WEIRI_TRACE_PLAN, 0, 2, UINT64_C(2) + i);
 	add_frame(&file, 1, 0);
 	add_run(&file, 10, 1, 0, 1, 90, NONE, NONE);
 	add_frame_end(&file, 1, true, 99);
 	return file;
 }
 
-Test(trace_check, only_the_branch_that_was_chosen_runs)
+/* A part of event 10. */
+static void add_part(struct trace_file *file, enum weiri_trace_frame_kind kind, uint64_t frame, uint64_t plan,
+                     uint64_t number, uint64_t begin, uint64_t end)
 {
-	struct trace_file file = outer();
-
-	add_effect(&file, 10, WEIRI_TRACE_CHOOSE, 0, 1);
-	add_part(&file, WEIRI_TRACE_BRANCH, 2, 10, 1, 2, 3);
-	expect(&file, 0, "");
-	file = outer();
-	add_effect(&file, 10, WEIRI_TRACE_CHOOSE, 0, 1);
-	add_part(&file, WEIRI_TRACE_BRANCH, 2, 10, 1, 2, 3);
-	add_part(&file, WEIRI_TRACE_BRANCH, 3, 10, 0, 2, 3);
-	expect(&file, 1, "branch 0 of op \"o\" of frame 1 ran and was not chosen\n");
+	add_record(file, WEIRI_TRACE_FRAME, kind, 6, frame, plan, UINT64_C(10), number, begin);
+	add_record(file, WEIRI_TRACE_FRAME_END, 1, 3, frame, end);
 }
 
-Test(trace_check, iterations_come_one_after_the_other)
+static void add_value(struct trace_file *file, uint64_t frame, uint32_t kind, uint64_t which, uint64_t sum)
 {
-	struct trace_file file = outer();
+	add_record(file, WEIRI_TRACE_VALUE, kind, 4, frame, which, sum);
+}
 
-	add_part(&file, WEIRI_TRACE_ITERATION, 2, 10, 0, 2, 4);
-	add_part(&file, WEIRI_TRACE_ITERATION, 3, 10, 1, 4, 6);
+Test(trace_check, only_the_branch_that_was_chosen_runs)
+{
+	struct trace_file file = outer(WEIRI_TRACE_BRANCH, 2);
+
+	add_effect(&file, 10, WEIRI_TRACE_CHOOSE, 0, 1);
+	add_part(&file, WEIRI_TRACE_BRANCH, 2, 3, 1, 2, 3);
 	expect(&file, 0, "");
-	file = outer();
-	add_part(&file, WEIRI_TRACE_ITERATION, 2, 10, 0, 2, 5);
-	add_part(&file, WEIRI_TRACE_ITERATION, 3, 10, 1, 4, 6);
-	expect(&file, 1, "iteration 1 of op \"o\" of frame 1 began before iteration 0 had ended\n");
-	file = outer();
-	add_part(&file, WEIRI_TRACE_ROW, 2, 10, 0, 2, 5);
-	add_part(&file, WEIRI_TRACE_ROW, 3, 10, 0, 4, 95);
+	file = outer(WEIRI_TRACE_BRANCH, 2);
+	add_effect(&file, 10, WEIRI_TRACE_CHOOSE, 0, 1);
+	add_part(&file, WEIRI_TRACE_BRANCH, 2, 3, 1, 2, 3);
+	add_part(&file, WEIRI_TRACE_BRANCH, 3, 2, 0, 2, 3);
+	expect(&file, 2,
+	       "branch 0 of op \"o\" of frame 1 ran and was not chosen\n"
+	       "op \"o\" of frame 1 succeeded with 2 frames, expected 1\n");
+	file = outer(WEIRI_TRACE_BRANCH, 2);
+	add_effect(&file, 10, WEIRI_TRACE_CHOOSE, 0, 1);
+	add_part(&file, WEIRI_TRACE_BRANCH, 2, 2, 1, 2, 3);
+	expect(&file, 1, "op \"o\" of frame 1 ran plan 2 as its branch 1, expected plan 3\n");
+	file = outer(WEIRI_TRACE_BRANCH, 2);
+	expect(&file, 1, "op \"o\" of frame 1 succeeded with 0 frames, expected 1\n");
+}
+
+/* A loop of one iteration. */
+static struct trace_file loop(void)
+{
+	struct trace_file file = outer(WEIRI_TRACE_ITERATION, 2);
+
+	add_effect(&file, 10, WEIRI_TRACE_TESTED, 0, 1);
+	add_effect(&file, 10, WEIRI_TRACE_TESTED, 1, 0);
+	add_part(&file, WEIRI_TRACE_TEST, 2, 2, 0, 2, 4);
+	add_part(&file, WEIRI_TRACE_TEST, 4, 2, 1, 6, 8);
+	return file;
+}
+
+Test(trace_check, tests_and_iterations_come_one_after_the_other)
+{
+	struct trace_file file = loop();
+
+	add_part(&file, WEIRI_TRACE_ITERATION, 3, 3, 0, 4, 6);
+	expect(&file, 0, "");
+	file = loop();
+	add_part(&file, WEIRI_TRACE_ITERATION, 3, 3, 0, 3, 6);
+	expect(&file, 1, "iteration 0 of op \"o\" of frame 1 began before test 0 had ended\n");
+	file = loop();
+	expect(&file, 2,
+	       "op \"o\" of frame 1 has test 1 in place of iteration 0\n"
+	       "op \"o\" of frame 1 succeeded with 2 frames, expected 3\n");
+	file = loop();
+	add_part(&file, WEIRI_TRACE_ITERATION, 3, 3, 0, 4, 6);
+	add_part(&file, WEIRI_TRACE_ITERATION, 5, 3, 1, 8, 9);
+	expect(&file, 2,
+	       "iteration 1 of op \"o\" of frame 1 ran, and the test did not say so\n"
+	       "op \"o\" of frame 1 succeeded with 4 frames, expected 3\n");
+}
+
+Test(trace_check, each_row_runs_once)
+{
+	struct trace_file file = outer(WEIRI_TRACE_ROW, 1);
+
+	add_effect(&file, 10, WEIRI_TRACE_ROWS, 0, 2);
+	add_part(&file, WEIRI_TRACE_ROW, 2, 2, 1, 2, 5);
+	add_part(&file, WEIRI_TRACE_ROW, 3, 2, 0, 4, 6);
+	expect(&file, 0, "");
+	file = outer(WEIRI_TRACE_ROW, 1);
+	add_effect(&file, 10, WEIRI_TRACE_ROWS, 0, 2);
+	add_part(&file, WEIRI_TRACE_ROW, 2, 2, 0, 2, 5);
+	add_part(&file, WEIRI_TRACE_ROW, 3, 2, 0, 4, 95);
 	expect(&file, 2,
 	       "frame 3 ended after the op that it is part of\n"
 	       "op \"o\" of frame 1 made two frames of number 0\n");
+	file = outer(WEIRI_TRACE_ROW, 1);
+	add_effect(&file, 10, WEIRI_TRACE_ROWS, 0, 2);
+	add_part(&file, WEIRI_TRACE_ROW, 2, 2, 1, 2, 5);
+	add_part(&file, WEIRI_TRACE_ROW, 3, 2, 2, 0, 6);
+	expect(&file, 2,
+	       "frame 3 began before the op that it is part of\n"
+	       "row 2 of op \"o\" of frame 1 ran, and there is no such row\n");
+}
+
+Test(trace_check, an_iteration_gets_what_the_one_before_gave)
+{
+	for (int wrong = 0; wrong < 3; wrong++) {
+		struct trace_file file = loop();
+
+		add_part(&file, WEIRI_TRACE_ITERATION, 3, 3, 0, 4, 6);
+		add_effect(&file, 10, WEIRI_TRACE_PASSED, 0, 50);
+		add_value(&file, 2, WEIRI_TRACE_GOT, 0, 50);
+		add_value(&file, 3, WEIRI_TRACE_GOT, 0, wrong == 1 ? 49 : 50);
+		add_value(&file, 3, WEIRI_TRACE_GAVE, 0, 51);
+		add_value(&file, 4, WEIRI_TRACE_GOT, 0, wrong == 2 ? 50 : 51);
+		add_effect(&file, 10, WEIRI_TRACE_MADE, 0, 51);
+		expect(&file, wrong != 0,
+		       wrong == 0 ? ""
+		       : wrong == 1
+		           ? "iteration 0 of op \"o\" of frame 1 got another value as tensor 0 than was passed to it\n"
+		           : "test 1 of op \"o\" of frame 1 got another value as tensor 0 than the iteration before gave\n");
+	}
+}
+
+Test(trace_check, a_frame_is_a_part_of_what_makes_such_frames)
+{
+	struct trace_file file = diamond();
+
+	add_right_run(&file, 1, 10, 0);
+	add_record(&file, WEIRI_TRACE_FRAME, WEIRI_TRACE_ROW, 6, UINT64_C(2), UINT64_C(1), UINT64_C(0), UINT64_C(0),
+	           UINT64_C(1));
+	add_frame_end(&file, 2, false, 2);
+	expect(&file, 1, "frame 2 is a row of no op\n");
+	file = outer(WEIRI_TRACE_CALL, 1);
+	add_part(&file, WEIRI_TRACE_CALL, 2, 2, 0, 2, 3);
+	add_part(&file, WEIRI_TRACE_ROW, 3, 2, 0, 2, 3);
+	expect(&file, 2,
+	       "op \"o\" of frame 1 made a frame that is a row\n"
+	       "op \"o\" of frame 1 succeeded with 2 frames, expected 1\n");
 }
 
 /* -- (b) --------------------------------------------------------------------------------------- */
@@ -465,6 +566,35 @@ Test(trace_check, a_tensor_that_changed_is_found)
 	expect(&file, 1, "op \"c\" of frame 1 found another value than op \"a\" of frame 1 had made as output 0\n");
 }
 
+Test(trace_check, two_executions_inside_a_section_close_a_cycle)
+{
+	struct trace_file file = four();
+
+	add_run(&file, 10, 1, 0, 1, 2, NONE, NONE);
+	add_run(&file, 11, 1, 1, 3, 4, NONE, NONE);
+	add_run(&file, 12, 1, 2, 5, 6, NONE, NONE);
+	add_run(&file, 13, 1, 3, 7, 8, NONE, NONE);
+	add_effect(&file, 10, WEIRI_TRACE_ENTERED, VARIABLE, 1);
+	add_effect(&file, 11, WEIRI_TRACE_LEFT, VARIABLE, 1);
+	add_effect(&file, 12, WEIRI_TRACE_ENTERED, VARIABLE, 2);
+	add_effect(&file, 13, WEIRI_TRACE_LEFT, VARIABLE, 2);
+	expect(&file, 0, "");
+	file = four();
+	add_run(&file, 10, 1, 0, 1, 2, NONE, NONE);
+	add_run(&file, 11, 1, 1, 5, 6, NONE, NONE);
+	add_run(&file, 12, 1, 2, 3, 4, NONE, NONE);
+	add_run(&file, 13, 1, 3, 7, 8, NONE, NONE);
+	add_effect(&file, 10, WEIRI_TRACE_ENTERED, VARIABLE, 1);
+	add_effect(&file, 11, WEIRI_TRACE_LEFT, VARIABLE, 1);
+	add_effect(&file, 12, WEIRI_TRACE_ENTERED, VARIABLE, 2);
+	add_effect(&file, 13, WEIRI_TRACE_LEFT, VARIABLE, 2);
+	expect(&file, 1,
+	       "no order explains what these ops saw:\n"
+	       "  op \"b\" of frame 1 was in section \"w\" before, or together with,\n"
+	       "  op \"c\" of frame 1 ended before the start of\n"
+	       "  op \"b\" of frame 1\n");
+}
+
 /* -- files that are no traces ------------------------------------------------------------------ */
 
 static void expect_refused(struct trace_file *file, enum weir_status status, const char *message)
@@ -487,11 +617,11 @@ Test(trace_check, what_is_no_trace_is_refused)
 	file.bytes[0] = 'X';
 	expect_refused(&file, WEIR_DATA_LOSS, "word 0: this is not a trace of Weir");
 	file = diamond();
-	file.bytes[8] = 2;
-	expect_refused(&file, WEIR_UNIMPLEMENTED, "word 0: the trace has version 2, expected 1");
+	file.bytes[8] = 1;
+	expect_refused(&file, WEIR_UNIMPLEMENTED, "word 0: the trace has version 1, expected 2");
 	file = diamond();
 	file.size -= 8;
-	expect_refused(&file, WEIR_DATA_LOSS, "word 52: the file ends within a record");
+	expect_refused(&file, WEIR_DATA_LOSS, "word 55: the file ends within a record");
 	file = new_file();
 	add_record(&file, 99, 0, 2, UINT64_C(0));
 	expect_refused(&file, WEIR_DATA_LOSS, "word 6: 99 is not a kind of record");
@@ -504,7 +634,7 @@ Test(trace_check, what_is_no_trace_is_refused)
 	file = diamond();
 	add_frame(&file, 1, 0);
 	add_frame(&file, 1, 0);
-	expect_refused(&file, WEIR_DATA_LOSS, "word 80: frame 1 occurs twice");
+	expect_refused(&file, WEIR_DATA_LOSS, "word 84: frame 1 occurs twice");
 }
 
 static void swallow(void *context, const char *text)

@@ -2,8 +2,8 @@
  * check.c - what must hold of each record of a trace by itself, and of those that it names.
  *
  * (a) Each op saw the end of all that it depends on, in its own frame; it ended, and before its
- *     frame did; it ran once in the frame, and only if the run needed it. Of a case, the branch that
- *     was chosen ran and no other.
+ *     frame did; it ran once in the frame, and only if the run needed it. parts.c: the frames of ops
+ *     that run functions.
  * (b) order.c
  * (c) Each item came out at most once, and was put before.
  * (d) In a trace with checksums, a tensor is what it was when it was made, at each use.
@@ -14,19 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace.h"
+#include "checker.h"
 
-struct checker {
-	const struct trace *trace;
-	trace_report_fn *report;
-	void *context;
-	size_t faults;
-	bool no_memory;
-};
-
-static void fault(struct checker *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void fault(struct checker *c, const char *format, ...)
+void trace_fault(struct checker *c, const char *format, ...)
 {
 	char line[3 * TRACE_TEXT_SIZE + 256];
 	va_list arguments;
@@ -61,21 +51,21 @@ static void check_seen(struct checker *c, const struct trace_event *event, const
 	(void)trace_describe(trace, event, text);
 	if (event->seen[i] == 0) {
 		if ((node->flags & WEIRI_TRACE_NODE_LEAVES) == 0)
-			fault(c, "%s started and had not seen the end of \"%s\"", text, name);
+			trace_fault(c, "%s started and had not seen the end of \"%s\"", text, name);
 		return;
 	}
 	at = trace_find_event(trace, event->seen[i]);
 	if (at == TRACE_NONE) {
-		fault(c, "%s saw as \"%s\" event %" PRIu64 ", which the trace does not have", text, name, event->seen[i]);
+		trace_fault(c, "%s saw as \"%s\" event %" PRIu64 ", which the trace does not have", text, name, event->seen[i]);
 		return;
 	}
 	seen = &trace->events[at];
 	if (seen->frame_number != event->frame_number || seen->node != index)
-		fault(c, "%s saw as \"%s\" another event: %s", text, name, trace_describe(trace, seen, other));
+		trace_fault(c, "%s saw as \"%s\" another event: %s", text, name, trace_describe(trace, seen, other));
 	else if (seen->ends == 0)
-		fault(c, "%s saw \"%s\", which has not ended", text, name);
+		trace_fault(c, "%s saw \"%s\", which has not ended", text, name);
 	else if (seen->status != WEIR_OK && (node->flags & WEIRI_TRACE_NODE_LEAVES) == 0)
-		fault(c, "%s ran although \"%s\" had failed", text, name);
+		trace_fault(c, "%s ran although \"%s\" had failed", text, name);
 }
 
 static void check_times(struct checker *c, const struct trace_event *event)
@@ -85,15 +75,15 @@ static void check_times(struct checker *c, const struct trace_event *event)
 
 	(void)trace_describe(c->trace, event, text);
 	if (event->ends == 0 && frame->ends != 0)
-		fault(c, "%s had not ended when its frame did", text);
+		trace_fault(c, "%s had not ended when its frame did", text);
 	if (event->ends > 1)
-		fault(c, "%s ended %" PRIu32 " times", text, event->ends);
+		trace_fault(c, "%s ended %" PRIu32 " times", text, event->ends);
 	if (event->ends != 0 && frame->ends != 0 && event->end_ns > frame->end_ns)
-		fault(c, "%s ended after its frame", text);
+		trace_fault(c, "%s ended after its frame", text);
 	if (event->start_ns < frame->begin_ns)
-		fault(c, "%s started before its frame", text);
+		trace_fault(c, "%s started before its frame", text);
 	if (event->ends != 0 && event->end_ns < event->start_ns)
-		fault(c, "%s ended before it started", text);
+		trace_fault(c, "%s ended before it started", text);
 }
 
 static void check_event(struct checker *c, const struct trace_event *event)
@@ -101,15 +91,15 @@ static void check_event(struct checker *c, const struct trace_event *event)
 	const struct trace_node *node = trace_node_of(c->trace, event);
 
 	if (event->frame == TRACE_NONE || node == NULL) {
-		fault(c, "event %" PRIu64 " is of frame %" PRIu64 ", node %" PRIu32 ", which the trace does not have",
-		      event->number, event->frame_number, event->node);
+		trace_fault(c, "event %" PRIu64 " is of frame %" PRIu64 ", node %" PRIu32 ", which the trace does not have",
+		            event->number, event->frame_number, event->node);
 		return;
 	}
 	if (event->seen_count != node->dependency_count) {
 		char text[TRACE_TEXT_SIZE];
 
-		fault(c, "%s saw %zu events, expected %zu", trace_describe(c->trace, event, text), event->seen_count,
-		      node->dependency_count);
+		trace_fault(c, "%s saw %zu events, expected %zu", trace_describe(c->trace, event, text), event->seen_count,
+		            node->dependency_count);
 		return;
 	}
 	for (size_t i = 0; i < event->seen_count; i++)
@@ -147,7 +137,7 @@ static void check_once(struct checker *c)
 		if (events[i]->frame == TRACE_NONE)
 			continue;
 		if (i != 0 && by_place(&events[i - 1], &events[i]) == 0)
-			fault(c, "%s ran twice", trace_describe(trace, events[i], text));
+			trace_fault(c, "%s ran twice", trace_describe(trace, events[i], text));
 		else
 			ran[events[i]->frame]++;
 	}
@@ -155,8 +145,8 @@ static void check_once(struct checker *c)
 		const struct trace_frame *frame = &trace->frames[i];
 
 		if (frame->plan != TRACE_NONE && frame->complete && ran[i] != trace->plans[frame->plan].node_count)
-			fault(c, "frame %" PRIu64 " succeeded, and %zu of its %" PRIu32 " nodes ran", frame->number, ran[i],
-			      trace->plans[frame->plan].node_count);
+			trace_fault(c, "frame %" PRIu64 " succeeded, and %zu of its %" PRIu32 " nodes ran", frame->number, ran[i],
+			            trace->plans[frame->plan].node_count);
 	}
 	free(events);
 	free(ran);
@@ -196,94 +186,12 @@ static void check_plan(struct checker *c, const struct trace_plan *plan)
 		mark_needed(plan, needed, list);
 		for (uint32_t i = 0; i < plan->node_count; i++) {
 			if (plan->nodes[i].known && !needed[i])
-				fault(c, "plan %" PRIu64 " runs %s \"%s\", which nothing needs", plan->number, plan->nodes[i].op,
-				      plan->nodes[i].name);
+				trace_fault(c, "plan %" PRIu64 " runs %s \"%s\", which nothing needs", plan->number, plan->nodes[i].op,
+				            plan->nodes[i].name);
 		}
 	}
 	free(needed);
 	free(list);
-}
-
-/* -- frames ------------------------------------------------------------------------------------ */
-
-static bool chosen(const struct trace *trace, const struct trace_event *event, uint64_t *branch)
-{
-	for (size_t i = 0; i < event->effect_count; i++) {
-		const struct trace_effect *effect = &trace->effects[event->first_effect + i];
-
-		if (effect->kind == WEIRI_TRACE_CHOOSE) {
-			*branch = effect->number;
-			return true;
-		}
-	}
-	return false;
-}
-
-static void check_frame(struct checker *c, const struct trace_frame *frame)
-{
-	const struct trace *trace = c->trace;
-	char text[TRACE_TEXT_SIZE];
-	uint64_t branch;
-
-	if (frame->plan == TRACE_NONE)
-		fault(c, "frame %" PRIu64 " is of plan %" PRIu64 ", which the trace does not have", frame->number,
-		      frame->plan_number);
-	if (frame->ends != 1)
-		fault(c, "frame %" PRIu64 " %s", frame->number, frame->ends == 0 ? "has not ended" : "ended twice");
-	if (frame->part_of_number == 0)
-		return;
-	if (frame->part_of == TRACE_NONE) {
-		fault(c, "frame %" PRIu64 " is part of event %" PRIu64 ", which the trace does not have", frame->number,
-		      frame->part_of_number);
-		return;
-	}
-	if (frame->ends != 0 && trace->events[frame->part_of].ends != 0 &&
-	    frame->end_ns > trace->events[frame->part_of].end_ns)
-		fault(c, "frame %" PRIu64 " ended after the op that it is part of", frame->number);
-	if (frame->kind == WEIRI_TRACE_BRANCH &&
-	    (!chosen(trace, &trace->events[frame->part_of], &branch) || branch != frame->iteration))
-		fault(c, "branch %" PRIu64 " of %s ran and was not chosen", frame->iteration,
-		      trace_describe(trace, &trace->events[frame->part_of], text));
-}
-
-static int by_part(const void *a, const void *b)
-{
-	const struct trace_frame *x = *(const struct trace_frame *const *)a, *y = *(const struct trace_frame *const *)b;
-
-	if (x->part_of != y->part_of)
-		return x->part_of < y->part_of ? -1 : 1;
-	if (x->kind != y->kind)
-		return x->kind < y->kind ? -1 : 1;
-	return x->iteration < y->iteration ? -1 : x->iteration > y->iteration;
-}
-
-/* Each iteration, row or branch of an op has one frame; an iteration begins when the one before has ended. */
-static void check_parts(struct checker *c)
-{
-	const struct trace *trace = c->trace;
-	const struct trace_frame **frames = malloc((trace->frame_count + 1) * sizeof(*frames));
-	char text[TRACE_TEXT_SIZE];
-
-	if (frames == NULL) {
-		c->no_memory = true;
-		return;
-	}
-	for (size_t i = 0; i < trace->frame_count; i++)
-		frames[i] = &trace->frames[i];
-	qsort(frames, trace->frame_count, sizeof(*frames), by_part);
-	for (size_t i = 1; i < trace->frame_count; i++) {
-		const struct trace_frame *before = frames[i - 1], *frame = frames[i];
-
-		if (frame->part_of == TRACE_NONE || before->part_of != frame->part_of || before->kind != frame->kind)
-			continue;
-		(void)trace_describe(trace, &trace->events[frame->part_of], text);
-		if (before->iteration == frame->iteration)
-			fault(c, "%s made two frames of number %" PRIu64, text, frame->iteration);
-		else if (frame->kind == WEIRI_TRACE_ITERATION && (before->ends == 0 || before->end_ns > frame->begin_ns))
-			fault(c, "iteration %" PRIu64 " of %s began before iteration %" PRIu64 " had ended", frame->iteration, text,
-			      before->iteration);
-	}
-	free(frames);
 }
 
 /* -- (c) --------------------------------------------------------------------------------------- */
@@ -313,17 +221,17 @@ static void check_item(struct checker *c, const struct trace_effect *const effec
 	while (puts < count && effects[puts]->kind == WEIRI_TRACE_PUT)
 		puts++;
 	if (puts > 1)
-		fault(c, "item %" PRIx64 " was put by %s and by %s", effects[0]->number, who(c->trace, effects[0], text),
-		      who(c->trace, effects[1], other));
+		trace_fault(c, "item %" PRIx64 " was put by %s and by %s", effects[0]->number, who(c->trace, effects[0], text),
+		            who(c->trace, effects[1], other));
 	if (count - puts > 1)
-		fault(c, "item %" PRIx64 " came out twice: for %s and for %s", effects[0]->number,
-		      who(c->trace, effects[puts], text), who(c->trace, effects[puts + 1], other));
+		trace_fault(c, "item %" PRIx64 " came out twice: for %s and for %s", effects[0]->number,
+		            who(c->trace, effects[puts], text), who(c->trace, effects[puts + 1], other));
 	if (puts == 0)
-		fault(c, "item %" PRIx64 " came out for %s, and was not put", effects[0]->number,
-		      who(c->trace, effects[0], text));
+		trace_fault(c, "item %" PRIx64 " came out for %s, and was not put", effects[0]->number,
+		            who(c->trace, effects[0], text));
 	else if (puts < count && effects[0]->object != effects[puts]->object)
-		fault(c, "item %" PRIx64 " was put by %s and came out of another queue for %s", effects[0]->number,
-		      who(c->trace, effects[0], text), who(c->trace, effects[puts], other));
+		trace_fault(c, "item %" PRIx64 " was put by %s and came out of another queue for %s", effects[0]->number,
+		            who(c->trace, effects[0], text), who(c->trace, effects[puts], other));
 }
 
 static void check_items(struct checker *c)
@@ -380,8 +288,9 @@ static void check_use(struct checker *c, const struct trace_event *event, const 
 		return;
 	made = find_made(c->trace, &c->trace->events[maker], dependency >> 32 & 0x7fffffff);
 	if (made == NULL || made->number != used->number)
-		fault(c, "%s found another value than %s had made as output %" PRIu64, trace_describe(c->trace, event, text),
-		      trace_describe(c->trace, &c->trace->events[maker], other), dependency >> 32 & 0x7fffffff);
+		trace_fault(c, "%s found another value than %s had made as output %" PRIu64,
+		            trace_describe(c->trace, event, text), trace_describe(c->trace, &c->trace->events[maker], other),
+		            dependency >> 32 & 0x7fffffff);
 }
 
 static void check_checksums(struct checker *c)
@@ -400,12 +309,10 @@ size_t trace_check(const struct trace *trace, trace_report_fn *report, void *con
 	size_t cycles;
 
 	if (trace->dropped != 0)
-		fault(&c, "%" PRIu64 " records were dropped, so the trace proves nothing", trace->dropped);
+		trace_fault(&c, "%" PRIu64 " records were dropped, so the trace proves nothing", trace->dropped);
 	for (size_t i = 0; i < trace->plan_count; i++)
 		check_plan(&c, &trace->plans[i]);
-	for (size_t i = 0; i < trace->frame_count; i++)
-		check_frame(&c, &trace->frames[i]);
-	check_parts(&c);
+	trace_check_parts(&c);
 	for (size_t i = 0; i < trace->event_count; i++)
 		check_event(&c, &trace->events[i]);
 	check_once(&c);

@@ -8,6 +8,8 @@
  *     it read a version, and the other published a later one
  *     it published a version, and the other the next one
  *     it put an item, and the other took it
+ *     it entered a critical section, and the other left it after that entry; or it left the section,
+ *     and the other entered next
  *     it ended before the other started
  *     it is part of the other, which ended later; or the other is part of it, and it began before
  *
@@ -28,7 +30,19 @@
 
 #include "trace.h"
 
-enum reason { SAW, READ_FROM, OVERWRITTEN, NEXT_VERSION, SAME_VERSION, ITEM, ENDED_BEFORE, STARTED_AFTER, TIME, PART };
+enum reason {
+	SAW,
+	READ_FROM,
+	OVERWRITTEN,
+	NEXT_VERSION,
+	SAME_VERSION,
+	ITEM,
+	SECTION,
+	ENDED_BEFORE,
+	STARTED_AFTER,
+	TIME,
+	PART
+};
 
 struct edge {
 	uint32_t from, to;
@@ -199,6 +213,36 @@ static void add_items(struct graph *g)
 		if (effects[i]->number != 0 && effects[i - 1]->number == effects[i]->number &&
 		    effects[i - 1]->kind == WEIRI_TRACE_PUT && effects[i]->kind == WEIRI_TRACE_TAKE)
 			add_edge(g, effects[i - 1]->event, effects[i]->event, ITEM, effects[i]->object, effects[i]->number);
+	}
+	free(effects);
+}
+
+/* By section and entry; the one that enters comes before the one that leaves. */
+static int by_entry(const void *a, const void *b)
+{
+	const struct trace_effect *x = *(const struct trace_effect *const *)a, *y = *(const struct trace_effect *const *)b;
+
+	if (x->object != y->object)
+		return compare(x->object, y->object);
+	return x->number != y->number ? compare(x->number, y->number) : compare(x->kind, y->kind);
+}
+
+static void add_sections(struct graph *g)
+{
+	size_t count;
+	const struct trace_effect **effects = effects_of(g, WEIRI_TRACE_ENTERED, WEIRI_TRACE_LEFT, &count);
+
+	if (count != 0)
+		qsort(effects, count, sizeof(*effects), by_entry);
+	for (size_t i = 1; i < count; i++) {
+		const struct trace_effect *before = effects[i - 1], *effect = effects[i];
+
+		if (before->object != effect->object || before->event == effect->event)
+			continue;
+		add_edge(g, before->event, effect->event, SECTION, effect->object, effect->number);
+		/* Two executions cannot be inside at the same time: each entry but the first comes after a leave. */
+		if (effect->kind == WEIRI_TRACE_ENTERED && before->kind == WEIRI_TRACE_ENTERED)
+			add_edge(g, effect->event, before->event, SECTION, effect->object, before->number);
 	}
 	free(effects);
 }
@@ -411,6 +455,7 @@ static void describe_edge(const struct graph *g, const struct edge *edge, char t
 		(void)snprintf(text, size, "published version %" PRIu64 " of \"%s\", as did", edge->what, name);
 		return;
 	case ITEM: (void)snprintf(text, size, "put item %" PRIx64 " into \"%s\", for", edge->what, name); return;
+	case SECTION: (void)snprintf(text, size, "was in section \"%s\" before, or together with,", name); return;
 	case PART: (void)snprintf(text, size, "contains, or is part of,"); return;
 	case ENDED_BEFORE:
 	case STARTED_AFTER:
@@ -532,6 +577,8 @@ size_t trace_check_order(const struct trace *trace, trace_report_fn *report, voi
 		add_versions(&g);
 	if (!g.no_memory)
 		add_items(&g);
+	if (!g.no_memory)
+		add_sections(&g);
 	if (!g.no_memory)
 		add_time(&g);
 	if (!g.no_memory)

@@ -27,7 +27,7 @@ struct reader {
 	size_t at; /* the record that is read */
 	uint32_t thread;
 	bool has_thread;
-	struct list plans, frames, events, effects, event_ends, frame_ends, nodes;
+	struct list plans, frames, events, effects, values, event_ends, frame_ends, nodes;
 	size_t object_count;
 	char *next_text;
 	weir_error *error;
@@ -111,11 +111,11 @@ static const char *read_text(struct reader *r, size_t *i, size_t end)
 
 static enum weir_status read_node(struct reader *r, size_t words)
 {
-	uint64_t dependencies = word(r, 3), objects = word(r, 4);
+	uint64_t dependencies = word(r, 3), objects = word(r, 4), bodies = word(r, 5);
 	size_t i = WEIRI_TRACE_NODE_WORDS;
 	struct loose_node *loose;
 
-	if (dependencies > words - i || objects > words - i - dependencies)
+	if (dependencies > words - i || bodies > words - i - dependencies || objects > words - i - dependencies - bodies)
 		return fault(r, WEIR_DATA_LOSS, "the node is shorter than its parts");
 	loose = append(&r->nodes);
 	if (loose == NULL)
@@ -127,9 +127,11 @@ static enum weir_status read_node(struct reader *r, size_t words)
 	loose->node.flags = word(r, 2);
 	loose->node.dependencies = r->trace->words + r->at + i;
 	loose->node.dependency_count = dependencies;
+	loose->node.bodies = loose->node.dependencies + dependencies;
+	loose->node.body_count = bodies;
 	loose->node.objects = r->trace->objects + r->object_count;
 	loose->node.object_count = objects;
-	i += dependencies;
+	i += dependencies + bodies;
 	for (uint64_t o = 0; o < objects; o++) {
 		struct trace_object *object = &r->trace->objects[r->object_count++];
 
@@ -220,6 +222,19 @@ static enum weir_status read_effect(struct reader *r)
 	return WEIR_OK;
 }
 
+static enum weir_status read_value(struct reader *r)
+{
+	struct trace_value *value = append(&r->values);
+
+	if (value == NULL)
+		return no_memory(r);
+	value->kind = argument(r);
+	value->frame_number = word(r, 1);
+	value->which = word(r, 2);
+	value->sum = word(r, 3);
+	return WEIR_OK;
+}
+
 /* The length of each kind of record; a node and a start are at least so long. */
 static const size_t lengths[] = {[WEIRI_TRACE_THREAD] = WEIRI_TRACE_THREAD_WORDS,
                                  [WEIRI_TRACE_PLAN] = WEIRI_TRACE_PLAN_WORDS,
@@ -228,7 +243,8 @@ static const size_t lengths[] = {[WEIRI_TRACE_THREAD] = WEIRI_TRACE_THREAD_WORDS
                                  [WEIRI_TRACE_FRAME_END] = WEIRI_TRACE_FRAME_END_WORDS,
                                  [WEIRI_TRACE_START] = WEIRI_TRACE_START_WORDS,
                                  [WEIRI_TRACE_END] = WEIRI_TRACE_END_WORDS,
-                                 [WEIRI_TRACE_EFFECT] = WEIRI_TRACE_EFFECT_WORDS};
+                                 [WEIRI_TRACE_EFFECT] = WEIRI_TRACE_EFFECT_WORDS,
+                                 [WEIRI_TRACE_VALUE] = WEIRI_TRACE_VALUE_WORDS};
 
 static enum weir_status read_record(struct reader *r, unsigned kind, size_t words)
 {
@@ -246,7 +262,8 @@ static enum weir_status read_record(struct reader *r, unsigned kind, size_t word
 	case WEIRI_TRACE_FRAME_END: return read_end(r, &r->frame_ends);
 	case WEIRI_TRACE_START: return read_start(r, words);
 	case WEIRI_TRACE_END: return read_end(r, &r->event_ends);
-	default: return read_effect(r);
+	case WEIRI_TRACE_EFFECT: return read_effect(r);
+	default: return read_value(r);
 	}
 }
 
@@ -302,6 +319,15 @@ static int by_event_of_effect(const void *a, const void *b)
 	if (x->event_number != y->event_number)
 		return compare(x->event_number, y->event_number);
 	return compare(x->event, y->event);
+}
+
+static int by_place_of_value(const void *a, const void *b)
+{
+	const struct trace_value *x = a, *y = b;
+
+	if (x->frame_number != y->frame_number)
+		return compare(x->frame_number, y->frame_number);
+	return x->kind != y->kind ? compare(x->kind, y->kind) : compare(x->which, y->which);
 }
 
 static void sort(const struct list *list, int (*order)(const void *, const void *))
@@ -407,6 +433,7 @@ static void place_ends(struct trace *trace, const struct reader *r)
 			continue;
 		trace->frames[at].ends++;
 		trace->frames[at].end_ns = ends[i].time_ns;
+		trace->frames[at].end_thread = ends[i].thread;
 		trace->frames[at].complete = ends[i].argument != 0;
 	}
 }
@@ -424,6 +451,16 @@ static void place_effects(struct trace *trace)
 	}
 }
 
+static void place_values(struct trace *trace)
+{
+	for (size_t i = 0; i < trace->value_count; i++) {
+		size_t frame = trace_find_frame(trace, trace->values[i].frame_number);
+
+		if (frame != TRACE_NONE && trace->frames[frame].value_count++ == 0)
+			trace->frames[frame].first_value = i;
+	}
+}
+
 static enum weir_status resolve(struct reader *r)
 {
 	struct trace *trace = r->trace;
@@ -436,6 +473,7 @@ static enum weir_status resolve(struct reader *r)
 	sort(&r->frames, by_frame);
 	sort(&r->events, by_event);
 	sort(&r->effects, by_event_of_effect);
+	sort(&r->values, by_place_of_value);
 	status = refuse_twins(r, &r->plans, "plan");
 	if (status == WEIR_OK)
 		status = refuse_twins(r, &r->frames, "frame");
@@ -453,6 +491,7 @@ static enum weir_status resolve(struct reader *r)
 		trace->events[i].frame = trace_find_frame(trace, trace->events[i].frame_number);
 	place_ends(trace, r);
 	place_effects(trace);
+	place_values(trace);
 	return WEIR_OK;
 }
 
@@ -495,6 +534,7 @@ enum weir_status trace_read(const void *bytes, size_t size, struct trace *out, w
 		.frames.size = sizeof(struct trace_frame),
 		.events.size = sizeof(struct trace_event),
 		.effects.size = sizeof(struct trace_effect),
+		.values.size = sizeof(struct trace_value),
 		.event_ends.size = sizeof(struct end),
 		.frame_ends.size = sizeof(struct end),
 		.nodes.size = sizeof(struct loose_node),
@@ -514,6 +554,8 @@ enum weir_status trace_read(const void *bytes, size_t size, struct trace *out, w
 	out->event_count = r.events.count;
 	out->effects = r.effects.items;
 	out->effect_count = r.effects.count;
+	out->values = r.values.items;
+	out->value_count = r.values.count;
 	if (status == WEIR_OK)
 		status = resolve(&r);
 	free(r.event_ends.items);
@@ -532,6 +574,7 @@ void trace_free(struct trace *trace)
 	free(trace->frames);
 	free(trace->events);
 	free(trace->effects);
+	free(trace->values);
 	free(trace->objects);
 	free(trace->texts);
 	free(trace->words);

@@ -27,6 +27,8 @@ struct trace_node {
 	uint64_t flags;
 	const uint64_t *dependencies; /* as in the file */
 	size_t dependency_count;
+	const uint64_t *bodies; /* the numbers of the plans of its functions; 0: not known */
+	size_t body_count;
 	struct trace_object *objects;
 	size_t object_count;
 	const char *name, *op;
@@ -48,7 +50,9 @@ struct trace_frame {
 	uint32_t thread;
 	uint64_t begin_ns, end_ns;
 	uint32_t ends; /* how often it ended */
+	uint32_t end_thread;
 	bool complete;
+	size_t first_value, value_count; /* in trace->values */
 };
 
 struct trace_event {
@@ -72,6 +76,13 @@ struct trace_effect {
 	uint64_t object, number;
 };
 
+/* The checksum of a value that a frame got or gave. */
+struct trace_value {
+	uint64_t frame_number;
+	uint32_t kind; /* WEIRI_TRACE_GOT or _GAVE */
+	uint64_t which, sum;
+};
+
 struct trace {
 	uint64_t flags, dropped;
 	struct trace_plan *plans; /* by number */
@@ -82,6 +93,8 @@ struct trace {
 	size_t event_count;
 	struct trace_effect *effects; /* by event; within one, in the order of the file */
 	size_t effect_count;
+	struct trace_value *values; /* by frame */
+	size_t value_count;
 	/* private */
 	uint64_t *words;
 	size_t word_count;
@@ -100,6 +113,12 @@ void trace_free(struct trace *trace);
 size_t trace_find_event(const struct trace *trace, uint64_t number);
 size_t trace_find_frame(const struct trace *trace, uint64_t number);
 
+/* The kind of frames that the node makes; WEIRI_TRACE_STEP: none. */
+static inline uint32_t trace_parts_of(const struct trace_node *node)
+{
+	return (uint32_t)(node->flags >> WEIRI_TRACE_NODE_PARTS_SHIFT & 15);
+}
+
 /* The node of an event; NULL if the trace does not know it. */
 const struct trace_node *trace_node_of(const struct trace *trace, const struct trace_event *event);
 /* The first object of that address that a node names, or NULL. */
@@ -109,7 +128,7 @@ enum { TRACE_TEXT_SIZE = 256 };
 /* Writes `read "train/w" in frame 3, on thread 27604` to text. Returns text. */
 const char *trace_describe(const struct trace *trace, const struct trace_event *event, char text[TRACE_TEXT_SIZE]);
 
-/* --- check.c, order.c --- */
+/* --- check.c, parts.c, order.c --- */
 
 /* Called with each line of a fault. */
 typedef void trace_report_fn(void *context, const char *line);

@@ -74,6 +74,7 @@ struct entering {
 	weir_tensor_queue_done_fn *done;
 	void *context;
 	weir_allocator allocator;
+	struct weiri_trace_point point; /* of the entrance, if it is recorded */
 };
 
 static void entered(void *context, enum weir_status status, const weir_error *error, void **items, size_t count)
@@ -88,6 +89,9 @@ static void entered(void *context, enum weir_status status, const weir_error *er
 	if (status != WEIR_OK)
 		(void)weiri_fail(&why, status, "critical section \"%s\" was not entered",
 		                 weir_critical_section_name(entrance->section));
+	else if (WEIRI_UNLIKELY(copy.point.set != NULL))
+		weiri_trace_effect(&copy.point, WEIRI_TRACE_ENTERED, entrance->section,
+		                   weiri_critical_section_entry(entrance->section, true));
 	copy.done(copy.context, status, status != WEIR_OK ? &why : error, &output, count);
 }
 
@@ -101,7 +105,9 @@ static enum weir_status start_enter(const struct weiri_call *call, weir_tensor_q
 	if (entering == NULL)
 		return weiri_fail(call->error, WEIR_RESOURCE_EXHAUSTED, "critical section \"%s\": no memory to enter",
 		                  weir_critical_section_name(section));
-	*entering = (struct entering){NULL, call->node, done, context, *call->allocator};
+	*entering = (struct entering){NULL, call->node, done, context, *call->allocator, {NULL, 0}};
+	if (WEIRI_UNLIKELY(call->trace != NULL))
+		entering->point = *call->trace;
 	status = weiri_critical_section_start_enter(section, &entering->room, entered, entering, operation, call->error);
 	if (status != WEIR_OK)
 		weiri_release(call->allocator, entering, sizeof(*entering), _Alignof(struct entering));
@@ -111,8 +117,13 @@ static enum weir_status start_enter(const struct weiri_call *call, weir_tensor_q
 /* The exit also runs in a step that stops. Then results of the body may be missing. */
 static enum weir_status run_leave(const struct weiri_call *call)
 {
-	if (call->inputs[ENTERED] != NULL) /* B2 */
-		weiri_critical_section_leave(weiri_section_of(call->node->inputs[ENTERED].node));
+	if (call->inputs[ENTERED] != NULL) { /* B2 */
+		weir_critical_section *section = weiri_section_of(call->node->inputs[ENTERED].node);
+
+		if (WEIRI_UNLIKELY(call->trace != NULL))
+			weiri_trace_effect(call->trace, WEIRI_TRACE_LEFT, section, weiri_critical_section_entry(section, false));
+		weiri_critical_section_leave(section);
+	}
 	for (uint32_t i = 0; i < call->node->output_count; i++)
 		call->outputs[i] = weiri_call_pass(call, 1 + i);
 	return WEIR_OK;

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "var/gather.h"
 
 enum { VALUE = 0, VERSION = 1, FEW_PARTS = 16 };
 
@@ -391,7 +392,14 @@ enum weir_status weir_op_scatter(weir_graph *graph, const char *name, weir_var *
 
 static enum weir_status run_gather(const struct weiri_call *call)
 {
-	return weir_var_gather(var_of(call->node), call->inputs[0], call->allocator, &call->outputs[VALUE], call->error);
+	weir_var *var = var_of(call->node);
+	uint64_t version;
+	enum weir_status status =
+		weiri_var_gather(var, call->inputs[0], call->allocator, &call->outputs[VALUE], &version, call->error);
+
+	if (status == WEIR_OK)
+		weiri_call_tell(call, WEIRI_TRACE_READ, var, version);
+	return status;
 }
 
 static const struct weiri_op gather_op = {.name = "gather", .run = run_gather, .touches = reads_one};

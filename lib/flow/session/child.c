@@ -14,6 +14,9 @@
  *       weiri_frame_run() or by child_ended()
  *   H2  the thread that began a child does not touch it after weiri_frame_run() returned false
  *   H3  a stopped step lets each child end: its nodes are skipped, its waits cancelled
+ *   H4  the memory of a child stays while a hook of one of its waits may run, although the child has
+ *       ended. No activation begins meanwhile: a hook runs only in a step that is halted, and loops
+ *       and maps look at that before they begin another one
  */
 #include "session/child.h"
 
@@ -46,18 +49,27 @@ struct weiri_frame *weiri_child_create(const struct weiri_site *site, const stru
 	child->number = 0;
 	child->owner = NULL;
 	child->trace = NULL;
+	weiri_countdown_init(&child->users, 1);
 	child->within = within != NULL ? within : parent->within;
 	return child;
 }
 
 void weiri_child_destroy(struct weiri_frame *child)
 {
-	struct weiri_plan *plan;
-
 	if (child == NULL)
 		return;
-	plan = child->plan;
 	weiri_frame_clear(child);
+	if (WEIRI_UNLIKELY(child->trace != NULL))
+		weiri_trace_frame_free(child);
+	weiri_child_leave(child);
+}
+
+void weiri_child_leave(struct weiri_frame *child)
+{
+	struct weiri_plan *plan = child->plan;
+
+	if (!weiri_countdown_finish(&child->users, 1))
+		return;
 	if (!weiri_spare_put(&plan->spare_child, child))
 		weiri_release(&plan->allocator, child, plan->child.size, WEIRI_LAYOUT_ALIGNMENT);
 }
@@ -68,7 +80,11 @@ bool weiri_child_take_results(struct weiri_frame *child, weir_tensor *results[])
 	 * A node that failed in this frame has marked the step before its unit ended. If another part of
 	 * the step failed, nobody needs the results.
 	 */
-	if (weiri_latch_is_set(&child->step->incomplete)) {
+	bool complete = !weiri_latch_is_set(&child->step->incomplete);
+
+	if (WEIRI_UNLIKELY(child->trace != NULL))
+		weiri_trace_child_ended(child, complete);
+	if (!complete) {
 		weiri_frame_clear(child);
 		return false;
 	}

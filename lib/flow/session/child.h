@@ -7,6 +7,7 @@
 #include "session/frame.h"
 #include "session/function.h"
 #include "session/step.h"
+#include "session/trace.h"
 
 /* --- child.c --- */
 
@@ -14,11 +15,26 @@
 struct weiri_frame *weiri_child_create(const struct weiri_site *site, const struct weiri_body *body);
 /* Empties the frame, and gives its memory back. Accepts NULL. No thread runs nodes of it. */
 void weiri_child_destroy(struct weiri_frame *child);
+/* Gives back one use of the memory. The step has not been freed. */
+void weiri_child_leave(struct weiri_frame *child);
 /*
  * Moves the results of a child that has ended to results[], or leaves these as they are and returns
  * false: a node of the step has failed or was left out, maybe in this frame.
  */
 bool weiri_child_take_results(struct weiri_frame *child, weir_tensor *results[]);
+/* Records that the child begins, after weiri_frame_begin() or its like, if its parent is recorded. */
+static inline void weiri_child_begun(struct weiri_frame *child, enum weiri_trace_frame_kind kind, uint64_t iteration)
+{
+	if (WEIRI_UNLIKELY(child->parent->trace != NULL))
+		weiri_trace_child(child, kind, iteration);
+}
+/* Tells the trace that the node of the site had this effect. */
+static inline void weiri_site_tell(const struct weiri_site *site, enum weiri_trace_effect_kind kind, uint64_t object,
+                                   uint64_t number)
+{
+	if (WEIRI_UNLIKELY(site->frame->trace != NULL))
+		weiri_trace_call_effect(site->frame, site->index, kind, object, number);
+}
 /* Returns the state of the node of the site. */
 void *weiri_site_state(const struct weiri_site *site);
 /* Fails the node of the site. Returns true: the node has ended. */

@@ -159,6 +159,14 @@ static WEIRI_ALWAYS_INLINE void run_node(struct runner *r, const struct weiri_pl
 		weiri_frame_node_ended(frame, p);
 }
 
+/* A node that runs functions has ended on this thread. */
+static void call_ended(struct weiri_frame *frame, const struct weiri_plan_node *p)
+{
+	if (WEIRI_UNLIKELY(frame->trace != NULL))
+		weiri_trace_call_ended(frame, (uint32_t)(p - frame->plan->nodes));
+	weiri_frame_node_ended(frame, p);
+}
+
 /* Begins a node that runs functions. Returns true if it has ended. */
 static bool begin_call(struct runner *r, uint32_t unit, const struct weiri_plan_node *p)
 {
@@ -167,11 +175,11 @@ static bool begin_call(struct runner *r, uint32_t unit, const struct weiri_plan_
 
 	if (!p->node->op->inner->begin(&site, &r->call))
 		return false;
-	weiri_frame_node_ended(frame, p);
+	call_ended(frame, p);
 	return true;
 }
 
-/* As run_node() or weiri_wait_start(), and records it. Returns false if the node waits. */
+/* As run_node(), weiri_wait_start() or begin_call(), and records it. Returns false if the node has not ended. */
 static WEIRI_COLD bool run_traced(struct runner *r, uint32_t unit, uint32_t index)
 {
 	struct weiri_frame *frame = r->frame;
@@ -183,8 +191,11 @@ static WEIRI_COLD bool run_traced(struct runner *r, uint32_t unit, uint32_t inde
 
 	weiri_trace_inputs(frame, index, &point, false);
 	r->call.trace = &point;
-	if ((p->flags & WEIRI_OP_WAITS) != 0) {
-		ended = weiri_wait_start(frame, unit, index, &r->call);
+	if ((p->flags & (WEIRI_OP_WAITS | WEIRI_OP_CALLS)) != 0) {
+		if ((p->flags & WEIRI_OP_CALLS) != 0)
+			weiri_trace_passed(frame, index);
+		ended =
+			(p->flags & WEIRI_OP_CALLS) != 0 ? begin_call(r, unit, p) : weiri_wait_start(frame, unit, index, &r->call);
 		r->call.trace = NULL;
 		r->now_ns = 0;
 		return ended;
@@ -262,12 +273,6 @@ static WEIRI_COLD bool run_traced_unit(struct runner *r, uint32_t unit, uint32_t
 		if (must_skip(r, p))
 			continue;
 		find_inputs(r, p);
-		/* What a node runs in child frames is not recorded, nor is the node. */
-		if ((p->flags & WEIRI_OP_CALLS) != 0) {
-			if (!begin_call(r, unit, p))
-				return false;
-			continue;
-		}
 		if (!run_traced(r, unit, i))
 			return false;
 	}
@@ -465,7 +470,7 @@ static bool child_ended(struct weiri_frame *child)
 
 	if (!p->node->op->inner->child_ended(&site, child))
 		return false;
-	weiri_frame_node_ended(parent, p);
+	call_ended(parent, p);
 	return true;
 }
 
@@ -513,7 +518,7 @@ void weiri_step_arrive_feed(struct weiri_step *step, size_t feed)
 
 void weiri_step_call_ended(const struct weiri_site *site)
 {
-	weiri_frame_node_ended(site->frame, &site->frame->plan->nodes[site->index]);
+	call_ended(site->frame, &site->frame->plan->nodes[site->index]);
 	run_from(site->frame, site->unit, site->index + 1, true);
 }
 

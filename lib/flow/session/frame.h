@@ -84,7 +84,8 @@ struct weiri_frame {
 	void *owner;                         /* of a child: what its node knows of it */
 	const weir_critical_section *within; /* which user code of the frame must not enter; or NULL */
 	struct weiri_countdown remaining;    /* units that have not ended */
-	bool empty;                          /* the owner only: the results were taken, so F2 holds */
+	struct weiri_countdown users; /* of the memory of a child: its node, and hooks of its waits (H4 of child.c) */
+	bool empty;                   /* the owner only: the results were taken, so F2 holds */
 	weir_tensor **values;
 	weir_tensor **inputs;
 	weir_read *holds;

@@ -129,6 +129,7 @@ struct weiri_site {
 };
 
 struct weiri_inner {
+	enum weiri_trace_frame_kind parts; /* what its frames are to it, in a trace */
 	/* Bytes of the node's state in the frame; NULL: none. */
 	size_t (*state_size)(const weir_node *node);
 	/*

@@ -26,18 +26,20 @@ static size_t choose(const weir_node *node, const weir_tensor *selector)
 }
 
 /* Takes references to the inputs of the call, as far as the node is not their last use. */
-static bool begin_body(const struct weiri_site *site, const struct weiri_call *call, struct weiri_body *body,
-                       uint32_t first)
+static bool begin_body(const struct weiri_site *site, const struct weiri_call *call, size_t which, uint32_t first)
 {
+	const struct weiri_calls *calls = weiri_calls_of(call->node);
+	struct weiri_body *body = calls->bodies[which];
 	struct weiri_frame *child;
 
-	if (weiri_calls_of(call->node)->check && !weiri_site_accepts(site, body, call->inputs + first))
+	if (calls->check && !weiri_site_accepts(site, body, call->inputs + first))
 		return true;
 	child = weiri_child_create(site, body);
 	if (child == NULL)
 		return weiri_site_failed(site, WEIR_RESOURCE_EXHAUSTED, "no memory for a frame of \"%s\"",
 		                         body->function->name);
 	weiri_frame_begin_passing(child, call, first);
+	weiri_child_begun(child, call->node->op->inner->parts, which);
 	if (!weiri_frame_run(child, site->credit, site->on_worker))
 		return false;
 	(void)weiri_child_take_results(child, call->outputs);
@@ -47,7 +49,7 @@ static bool begin_body(const struct weiri_site *site, const struct weiri_call *c
 
 static bool begin_call(const struct weiri_site *site, const struct weiri_call *call)
 {
-	return begin_body(site, call, weiri_calls_of(call->node)->bodies[0], 0);
+	return begin_body(site, call, 0, 0);
 }
 
 static bool begin_case(const struct weiri_site *site, const struct weiri_call *call)
@@ -59,8 +61,10 @@ static bool begin_case(const struct weiri_site *site, const struct weiri_call *c
 	if (weir_tensor_element_count(selector) != 1)
 		return weiri_site_failed(site, WEIR_INVALID_ARGUMENT, "the index must be a scalar");
 	chosen = choose(call->node, selector);
-	if (chosen != SIZE_MAX)
-		return begin_body(site, call, calls->bodies[chosen], SELECTOR + 1);
+	if (chosen != SIZE_MAX) {
+		weiri_site_tell(site, WEIRI_TRACE_CHOOSE, 0, chosen);
+		return begin_body(site, call, chosen, SELECTOR + 1);
+	}
 	return weiri_site_failed(site, WEIR_INVALID_ARGUMENT, "the index is out of range: there are %u function%s",
 	                         calls->body_count, WEIRI_S(calls->body_count));
 }
@@ -74,8 +78,10 @@ static bool child_ended(const struct weiri_site *site, struct weiri_frame *child
 	return true;
 }
 
-const struct weiri_inner weiri_call_inner = {.begin = begin_call, .child_ended = child_ended};
-static const struct weiri_inner case_inner = {.begin = begin_case, .child_ended = child_ended};
+const struct weiri_inner weiri_call_inner = {
+	.parts = WEIRI_TRACE_CALL, .begin = begin_call, .child_ended = child_ended};
+static const struct weiri_inner case_inner = {
+	.parts = WEIRI_TRACE_BRANCH, .begin = begin_case, .child_ended = child_ended};
 static const struct weiri_op call_op = {.name = "call",
                                         .traits = WEIRI_OP_CALLS,
                                         .drop = weiri_calls_drop,

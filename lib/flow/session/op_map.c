@@ -151,6 +151,7 @@ static bool begin_row(const struct weiri_site *site, struct lane *lane)
 	if (given == count && (!calls->check || weiri_site_accepts(site, calls->bodies[0], feeds))) {
 		lane->child->number = lane->row;
 		weiri_frame_begin_with(lane->child, feeds);
+		weiri_child_begun(lane->child, WEIRI_TRACE_ROW, lane->row);
 		return true;
 	}
 	if (given != count)
@@ -293,6 +294,7 @@ static bool begin(const struct weiri_site *site, const struct weiri_call *call)
 	*map = (struct map){.frame = site->frame, .unit = site->unit, .index = site->index};
 	if (!count_rows(site, call, map))
 		return true;
+	weiri_site_tell(site, WEIRI_TRACE_ROWS, 0, map->rows);
 	if (!allocate(site, map, weiri_calls_of(call->node)->limit)) {
 		(void)weiri_site_failed(site, WEIR_RESOURCE_EXHAUSTED, "no memory for %llu rows",
 		                        (unsigned long long)map->rows);
@@ -309,7 +311,8 @@ static bool begin(const struct weiri_site *site, const struct weiri_call *call)
 	return leave(site, map);
 }
 
-static const struct weiri_inner map_inner = {.state_size = state_size, .begin = begin, .child_ended = child_ended};
+static const struct weiri_inner map_inner = {
+	.parts = WEIRI_TRACE_ROW, .state_size = state_size, .begin = begin, .child_ended = child_ended};
 static const struct weiri_op map_op = {.name = "map",
                                        .traits = WEIRI_OP_CALLS,
                                        .drop = weiri_calls_drop,

@@ -56,6 +56,7 @@ static bool begin_test(const struct weiri_site *site, struct loop *loop)
 	}
 	loop->condition->number = loop->iteration;
 	weiri_frame_begin(loop->condition, &(struct weiri_fed){loop->values, sizeof(loop->values[0])});
+	weiri_child_begun(loop->condition, WEIRI_TRACE_TEST, loop->iteration);
 	return true;
 }
 
@@ -70,6 +71,7 @@ static bool take_verdict(const struct weiri_site *site, struct weiri_frame *cond
 	is_scalar = weir_tensor_element_count(verdict) == 1;
 	*holds = is_scalar && *(const bool *)weir_tensor_data(verdict);
 	weir_tensor_release(verdict);
+	weiri_site_tell(site, WEIRI_TRACE_TESTED, condition->number, *holds);
 	if (!is_scalar)
 		(void)weiri_site_failed(site, WEIR_INVALID_ARGUMENT, "the condition did not give a scalar");
 	return is_scalar;
@@ -87,6 +89,7 @@ static bool begin_iteration(const struct weiri_site *site, struct loop *loop)
 	}
 	loop->body->number = loop->iteration++;
 	weiri_frame_begin_with(loop->body, loop->values);
+	weiri_child_begun(loop->body, WEIRI_TRACE_ITERATION, loop->body->number);
 	return true;
 }
 
@@ -143,7 +146,8 @@ static bool child_ended(const struct weiri_site *site, struct weiri_frame *child
 	return advance(site, weiri_site_state(site), child);
 }
 
-static const struct weiri_inner while_inner = {.state_size = state_size, .begin = begin, .child_ended = child_ended};
+static const struct weiri_inner while_inner = {
+	.parts = WEIRI_TRACE_ITERATION, .state_size = state_size, .begin = begin, .child_ended = child_ended};
 static const struct weiri_op while_op = {.name = "while",
                                          .traits = WEIRI_OP_CALLS,
                                          .drop = weiri_calls_drop,

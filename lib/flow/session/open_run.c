@@ -88,7 +88,7 @@ static enum weir_status check_run(const char *call, weir_run *run, weir_error *e
 /* Returns true if the step has failed or was stopped, and its status can be told. */
 static bool is_over(const struct weiri_step *step)
 {
-	return weiri_latch_is_set(&step->failed) || weiri_latch_is_set(&step->stopped);
+	return weiri_latch_is_set(&step->failed) || weiri_step_is_stopped(step);
 }
 
 static enum weir_status check_feed(weir_run *run, size_t feed, const weir_tensor *value, weir_error *error)

@@ -583,7 +583,7 @@ void weiri_plan_free(struct weiri_plan *plan, const weir_allocator *allocator)
 {
 	if (plan == NULL)
 		return;
-	weiri_traced_plans_free(plan, allocator);
+	weiri_traced_plans_free(plan);
 	weiri_release(allocator, weiri_spare_take(&plan->spare), plan->step.size, WEIRI_LAYOUT_ALIGNMENT);
 	weiri_release(allocator, weiri_spare_take(&plan->spare_child), plan->child.size, WEIRI_LAYOUT_ALIGNMENT);
 	weiri_release(allocator, plan, plan->bytes, WEIRI_LAYOUT_ALIGNMENT);

@@ -55,7 +55,7 @@ static bool await(struct weiri_step *step)
 
 		if (weiri_latch_is_set(&step->ended))
 			return true;
-		if (step->may_be_left && weiri_latch_is_set(&step->stopped))
+		if (step->may_be_left && weiri_step_is_stopped(step))
 			return false;
 		if (step->on_caller && run_handed(step))
 			continue;

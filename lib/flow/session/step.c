@@ -373,16 +373,35 @@ static void tell_culprit(struct weiri_step *step, char *text, size_t size)
 		(void)snprintf(text, size, "; %s%s \"%s\" was under way", step->culprit_path, node->kind, node->name);
 }
 
-static enum weir_status tell_stop(struct weiri_step *step, weir_error *error)
+static enum weir_status tell_stop(struct weiri_step *step, const weir_error *cause, weir_error *error)
 {
 	size_t used;
 
 	if (error != NULL) {
-		*error = step->stop;
+		*error = *cause;
 		used = strlen(error->message);
 		tell_culprit(step, error->message + used, sizeof(error->message) - used);
 	}
-	return step->stop.code;
+	return cause->code;
+}
+
+/*
+ * The thread that stopped the step first has not stored its cause. If it came from a token or from the
+ * clock, it is still there. Otherwise the run was cancelled or closed.
+ */
+static WEIRI_COLD enum weir_status tell_unstored_stop(struct weiri_step *step, weir_error *error)
+{
+	weir_error cause;
+
+	if (weir_cancel_cause(step->token, &cause) == WEIR_OK &&
+	    weir_cancel_cause(step->session->token, &cause) == WEIR_OK &&
+	    weir_cancel_cause(step->user_token, &cause) == WEIR_OK) {
+		if (step->deadline_ns != WEIR_NO_DEADLINE && weir_now_ns() >= step->deadline_ns)
+			(void)weiri_fail(&cause, WEIR_DEADLINE_EXCEEDED, "the step did not end in time");
+		else
+			(void)weiri_fail(&cause, WEIR_CANCELLED, "the run was cancelled");
+	}
+	return tell_stop(step, &cause, error);
 }
 
 enum weir_status weiri_step_outcome_so_far(struct weiri_step *step, weir_error *error)
@@ -392,9 +411,7 @@ enum weir_status weiri_step_outcome_so_far(struct weiri_step *step, weir_error *
 			*error = step->failure;
 		return step->failure.code;
 	}
-	if (weiri_latch_is_set(&step->stopped))
-		return tell_stop(step, error);
-	return weiri_fail(error, WEIR_DEADLINE_EXCEEDED, "the step did not end in time");
+	return weiri_latch_is_set(&step->stopped) ? tell_stop(step, &step->stop, error) : tell_unstored_stop(step, error);
 }
 
 enum weir_status weiri_step_outcome(struct weiri_step *step, weir_error *error)

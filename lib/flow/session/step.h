@@ -16,6 +16,10 @@
  * is skipped marks the step incomplete before its unit ends, so no node runs without its inputs. A
  * step whose nodes have all succeeded has succeeded too, however late a stop came.
  *
+ * The thread that claims `stop` may stall before it has stored its cause. The step is stopped all the
+ * same by the next thread that stops it. Then the cause is told from where it came: a token, or the
+ * clock (tell_unstored_stop()).
+ *
  * How a step stops. A node reads one word, `halted`, before it runs. A failure and a stop set it.
  * The tokens and the clock are read by a thread that runs nodes when it begins, and again after
  * nodes that together may take a microsecond (WEIRI_LOOK_WEIGHT). Steps that can wait or have user
@@ -137,6 +141,12 @@ void weiri_step_node_failed(struct weiri_frame *frame, uint32_t index, enum weir
 /* Stops the step. Only the first cause counts. */
 void weiri_step_stop(struct weiri_step *step, const weir_error *cause);
 void weiri_step_stop_for_deadline(struct weiri_step *step);
+/* Returns true if the step was stopped, and why can be told. */
+static inline bool weiri_step_is_stopped(const struct weiri_step *step)
+{
+	return weiri_latch_is_set(&step->stopped) ||
+	       (weiri_latch_is_claimed(&step->stopped) && weiri_latch_is_set(&step->halted));
+}
 /* Reads the tokens and the clock, and stops the step if one of them says so. */
 void weiri_step_look(struct weiri_step *step);
 /* Returns the status of a step that has ended. */

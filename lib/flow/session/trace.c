@@ -12,6 +12,7 @@
 #include "base/options.h"
 #include "graph/layout.h"
 #include "graph/node_map.h"
+#include "session/function.h"
 #include "session/session.h"
 #include "session/step.h"
 
@@ -206,13 +207,57 @@ static bool object_at(const weir_node *node, size_t i, struct weiri_resource *re
 	return node->op->touches != NULL && node->op->touches(node, i, resource);
 }
 
-static void record_node(struct weiri_trace_buffer *buffer, const struct weiri_traced_plan *traced,
+static struct weiri_traced_plan *traced_of(struct weiri_published *link)
+{
+	return WEIRI_CONTAINER_OF(link, struct weiri_traced_plan, link);
+}
+
+static struct weiri_traced_plan *find_traced(struct weiri_published *link, uint64_t set)
+{
+	while (link != NULL && traced_of(link)->set != set)
+		link = link->next;
+	return link != NULL ? traced_of(link) : NULL;
+}
+
+static const struct weiri_traced_plan *plan_in(weir_trace *trace, struct weiri_plan *plan);
+
+/* Describes the bodies that the node may run, so that its record can name their plans. Returns how many they are. */
+static uint32_t describe_bodies(weir_trace *trace, const weir_node *node)
+{
+	uint32_t count = (node->op->traits & WEIRI_OP_CALLS) != 0 ? weiri_calls_of(node)->body_count : 0;
+
+	for (uint32_t b = 0; b < count; b++) {
+		if (plan_in(trace, weiri_calls_of(node)->bodies[b]->plan) == NULL)
+			weiri_trace_lose(&trace->buffers);
+	}
+	return count;
+}
+
+static uint64_t number_of_body(const weir_trace *trace, const weir_node *node, uint32_t b)
+{
+	const struct weiri_traced_plan *traced =
+		find_traced(weiri_published_first(&weiri_calls_of(node)->bodies[b]->plan->traced), trace->buffers.id);
+
+	return traced != NULL ? traced->number : 0;
+}
+
+static uint64_t node_flags(const struct weiri_plan *plan, const weir_node *node)
+{
+	uint32_t traits = node->op->traits;
+
+	return ((traits & WEIRI_OP_LEAVES) != 0 ? WEIRI_TRACE_NODE_LEAVES : 0u) |
+	       ((traits & WEIRI_OP_WAITS) != 0 ? WEIRI_TRACE_NODE_WAITS : 0u) |
+	       (is_wanted(plan, node) ? WEIRI_TRACE_NODE_WANTED : 0u) |
+	       ((traits & WEIRI_OP_CALLS) != 0 ? (uint64_t)node->op->inner->parts << WEIRI_TRACE_NODE_PARTS_SHIFT : 0u);
+}
+
+static void record_node(weir_trace *trace, struct weiri_trace_buffer *buffer, const struct weiri_traced_plan *traced,
                         const struct weiri_plan *plan, const struct weiri_node_map *numbers, uint32_t index)
 {
 	const weir_node *node = plan->nodes[index].node;
-	uint32_t dependencies = traced->starts[index + 1] - traced->starts[index];
+	uint32_t dependencies = traced->starts[index + 1] - traced->starts[index], bodies = describe_bodies(trace, node);
 	size_t objects = 0,
-		   words = WEIRI_TRACE_NODE_WORDS + dependencies + text_words(node->name) + text_words(node->op->name);
+		   words = WEIRI_TRACE_NODE_WORDS + dependencies + bodies + text_words(node->name) + text_words(node->op->name);
 	struct weiri_resource resource;
 	uint64_t *at;
 
@@ -223,12 +268,13 @@ static void record_node(struct weiri_trace_buffer *buffer, const struct weiri_tr
 		return;
 	*at++ = weiri_trace_head(WEIRI_TRACE_NODE, words, index);
 	*at++ = traced->number;
-	*at++ = ((node->op->traits & WEIRI_OP_LEAVES) != 0 ? WEIRI_TRACE_NODE_LEAVES : 0u) |
-	        ((node->op->traits & WEIRI_OP_WAITS) != 0 ? WEIRI_TRACE_NODE_WAITS : 0u) |
-	        (is_wanted(plan, node) ? WEIRI_TRACE_NODE_WANTED : 0u);
+	*at++ = node_flags(plan, node);
 	*at++ = dependencies;
 	*at++ = objects;
+	*at++ = bodies;
 	for_each_dependency(plan, numbers, node, store_word, &at);
+	for (uint32_t b = 0; b < bodies; b++)
+		*at++ = number_of_body(trace, node, b);
 	for (size_t i = 0; object_at(node, i, &resource); i++) {
 		*at++ = (uintptr_t)resource.object;
 		store_text(&at, resource.kind);
@@ -251,14 +297,13 @@ static void record_plan(weir_trace *trace, const struct weiri_traced_plan *trace
 		at[1] = traced->number;
 		weiri_trace_commit(buffer, WEIRI_TRACE_PLAN_WORDS);
 		for (uint32_t i = 0; i < plan->node_count; i++)
-			record_node(buffer, traced, plan, numbers, i);
+			record_node(trace, buffer, traced, plan, numbers, i);
 	}
 	if (buffer != NULL)
 		weiri_trace_rest(buffer);
 }
 
-static struct weiri_traced_plan *describe(const weir_allocator *allocator, const struct weiri_plan *plan,
-                                          const struct weiri_node_map *numbers)
+static struct weiri_traced_plan *describe(const struct weiri_plan *plan, const struct weiri_node_map *numbers)
 {
 	struct weiri_layout layout = {0};
 	struct weiri_traced_plan *traced;
@@ -270,7 +315,7 @@ static struct weiri_traced_plan *describe(const weir_allocator *allocator, const
 	at_traced = weiri_layout_add(&layout, 1, sizeof(*traced));
 	at_starts = weiri_layout_add(&layout, (size_t)plan->node_count + 1, sizeof(uint32_t));
 	at_nodes = weiri_layout_add(&layout, count, sizeof(uint32_t));
-	traced = weiri_allocate(allocator, layout.size, WEIRI_LAYOUT_ALIGNMENT);
+	traced = weiri_allocate(&plan->allocator, layout.size, WEIRI_LAYOUT_ALIGNMENT);
 	if (traced == NULL)
 		return NULL;
 	(void)at_traced;
@@ -286,21 +331,9 @@ static struct weiri_traced_plan *describe(const weir_allocator *allocator, const
 	return traced;
 }
 
-static struct weiri_traced_plan *traced_of(struct weiri_published *link)
-{
-	return WEIRI_CONTAINER_OF(link, struct weiri_traced_plan, link);
-}
-
-static struct weiri_traced_plan *find_traced(struct weiri_published *link, uint64_t set)
-{
-	while (link != NULL && traced_of(link)->set != set)
-		link = link->next;
-	return link != NULL ? traced_of(link) : NULL;
-}
-
 /* Publishes a new description, unless another thread was first. Returns the one that is kept. */
 static struct weiri_traced_plan *publish(weir_trace *trace, struct weiri_plan *plan, struct weiri_traced_plan *traced,
-                                         const struct weiri_node_map *numbers, const weir_allocator *allocator)
+                                         const struct weiri_node_map *numbers)
 {
 	struct weiri_published *first;
 	struct weiri_traced_plan *other;
@@ -311,7 +344,7 @@ static struct weiri_traced_plan *publish(weir_trace *trace, struct weiri_plan *p
 		first = weiri_published_first(&plan->traced);
 		other = find_traced(first, trace->buffers.id);
 		if (other != NULL) {
-			weiri_release(allocator, traced, traced->bytes, WEIRI_LAYOUT_ALIGNMENT);
+			weiri_release(&plan->allocator, traced, traced->bytes, WEIRI_LAYOUT_ALIGNMENT);
 			return other;
 		}
 	} while (!weiri_published_push_after(&plan->traced, &traced->link, first));
@@ -319,9 +352,8 @@ static struct weiri_traced_plan *publish(weir_trace *trace, struct weiri_plan *p
 	return traced;
 }
 
-/* Returns NULL if there is no memory. */
-static const struct weiri_traced_plan *plan_in(weir_trace *trace, struct weiri_plan *plan,
-                                               const weir_allocator *allocator)
+/* Returns NULL if there is no memory. A body calls only bodies that were complete before it, so this ends. */
+static const struct weiri_traced_plan *plan_in(weir_trace *trace, struct weiri_plan *plan)
 {
 	struct weiri_traced_plan *traced = find_traced(weiri_published_first(&plan->traced), trace->buffers.id);
 	struct weiri_node_map numbers;
@@ -329,23 +361,23 @@ static const struct weiri_traced_plan *plan_in(weir_trace *trace, struct weiri_p
 
 	if (traced != NULL)
 		return traced;
-	weiri_node_map_init(&numbers, allocator);
+	weiri_node_map_init(&numbers, &plan->allocator);
 	for (uint32_t i = 0; ok && i < plan->node_count; i++)
 		ok = weiri_node_map_add(&numbers, (weir_node *)(uintptr_t)plan->nodes[i].node);
-	traced = ok ? describe(allocator, plan, &numbers) : NULL;
+	traced = ok ? describe(plan, &numbers) : NULL;
 	if (traced != NULL)
-		traced = publish(trace, plan, traced, &numbers, allocator);
+		traced = publish(trace, plan, traced, &numbers);
 	weiri_node_map_fini(&numbers);
 	return traced;
 }
 
-void weiri_traced_plans_free(struct weiri_plan *plan, const weir_allocator *allocator)
+void weiri_traced_plans_free(struct weiri_plan *plan)
 {
 	struct weiri_published *next;
 
 	for (struct weiri_published *link = weiri_published_first(&plan->traced); link != NULL; link = next) {
 		next = link->next;
-		weiri_release(allocator, traced_of(link), traced_of(link)->bytes, WEIRI_LAYOUT_ALIGNMENT);
+		weiri_release(&plan->allocator, traced_of(link), traced_of(link)->bytes, WEIRI_LAYOUT_ALIGNMENT);
 	}
 }
 
@@ -370,25 +402,109 @@ static void record_frame(const struct weiri_frame_trace *of, enum weiri_trace_fr
 		weiri_trace_rest(buffer);
 }
 
-void weiri_trace_frame(weir_trace *trace, struct weiri_frame *frame, struct weiri_plan *plan,
-                       enum weiri_trace_frame_kind kind, uint64_t part_of, uint64_t iteration)
+/* FNV-1a over dtype, shape and elements. Strings count by their bytes. */
+static uint64_t add_bytes(uint64_t sum, const void *data, size_t size)
 {
-	size_t bytes = sizeof(struct weiri_frame_trace) + plan->node_count * sizeof(uint64_t);
-	const struct weiri_traced_plan *traced = plan_in(trace, plan, &frame->step->session->allocator);
+	for (size_t i = 0; i < size; i++)
+		sum = (sum ^ ((const uint8_t *)data)[i]) * UINT64_C(1099511628211);
+	return sum;
+}
+
+static uint64_t checksum(const weir_tensor *tensor)
+{
+	const weir_shape *shape = weir_tensor_shape(tensor);
+	enum weir_dtype dtype = weir_tensor_dtype(tensor);
+	uint64_t sum = add_bytes(UINT64_C(14695981039346656037), &dtype, sizeof(dtype));
+
+	sum = add_bytes(sum, shape->dims, shape->rank * sizeof(shape->dims[0]));
+	if (dtype != WEIR_BYTES)
+		return add_bytes(sum, weir_tensor_data(tensor), weir_tensor_byte_count(tensor));
+	for (int64_t i = 0; i < weir_tensor_element_count(tensor); i++) {
+		const weir_bytes *string = (const weir_bytes *)weir_tensor_data(tensor) + i;
+
+		sum = add_bytes(sum, &string->size, sizeof(string->size));
+		sum = add_bytes(sum, string->data, string->size);
+	}
+	return sum;
+}
+
+/* Records the checksum of a value that a child frame got or gave, if the trace has them. */
+static void record_value(const struct weiri_frame *frame, uint32_t kind, size_t which, const weir_tensor *value)
+{
+	weir_trace *trace = frame->trace->trace;
+	struct weiri_trace_buffer *buffer = NULL;
+	uint64_t *at;
+
+	if ((trace->flags & WEIR_TRACE_CHECKSUMS) != 0 && value != NULL)
+		buffer = weiri_trace_buffer_mine(&trace->buffers);
+	if (buffer == NULL)
+		return;
+	at = weiri_trace_reserve(buffer, WEIRI_TRACE_VALUE_WORDS);
+	if (at != NULL) {
+		at[0] = weiri_trace_head(WEIRI_TRACE_VALUE, WEIRI_TRACE_VALUE_WORDS, kind);
+		at[1] = frame->trace->number;
+		at[2] = which;
+		at[3] = checksum(value);
+		weiri_trace_commit(buffer, WEIRI_TRACE_VALUE_WORDS);
+	}
+	weiri_trace_rest(buffer);
+}
+
+/* Returns NULL if there is no memory, and then the frame is not recorded. */
+static struct weiri_frame_trace *make_frame_trace(weir_trace *trace, struct weiri_plan *plan)
+{
+	size_t bytes = sizeof(struct weiri_frame_trace) + 2 * plan->node_count * sizeof(uint64_t);
+	const struct weiri_traced_plan *traced = plan_in(trace, plan);
 	struct weiri_frame_trace *of =
 		traced != NULL ? weiri_allocate_zeroed(&trace->allocator, bytes, _Alignof(struct weiri_frame_trace)) : NULL;
 
 	if (of == NULL) {
 		weiri_trace_lose(&trace->buffers);
-		return;
+		return NULL;
 	}
 	weiri_countdown_join(&trace->users);
 	of->trace = trace;
 	of->plan = traced;
 	of->number = weiri_serial_take(&trace->frames) + 1;
 	of->bytes = bytes;
-	frame->trace = of;
-	record_frame(of, kind, part_of, iteration);
+	of->begun = of->ended + plan->node_count;
+	return of;
+}
+
+void weiri_trace_frame(weir_trace *trace, struct weiri_frame *frame, struct weiri_plan *plan,
+                       enum weiri_trace_frame_kind kind, uint64_t part_of, uint64_t iteration)
+{
+	frame->trace = make_frame_trace(trace, plan);
+	if (frame->trace != NULL)
+		record_frame(frame->trace, kind, part_of, iteration);
+}
+
+void weiri_trace_child(struct weiri_frame *child, enum weiri_trace_frame_kind kind, uint64_t iteration)
+{
+	const struct weiri_frame_trace *outer = child->parent->trace;
+
+	if (outer == NULL)
+		return;
+	if (child->trace == NULL) {
+		child->trace = make_frame_trace(outer->trace, child->plan);
+	} else {
+		child->trace->number = weiri_serial_take(&outer->trace->frames) + 1;
+		(void)memset(child->trace->ended, 0, 2 * child->plan->node_count * sizeof(uint64_t));
+	}
+	if (child->trace == NULL)
+		return;
+	record_frame(child->trace, kind, outer->begun[child->index], iteration);
+	for (size_t i = 0; i < child->plan->feed_count; i++)
+		record_value(child, WEIRI_TRACE_GOT, i, child->values[i]);
+}
+
+void weiri_trace_child_ended(const struct weiri_frame *child, bool complete)
+{
+	if (child->trace == NULL)
+		return;
+	for (size_t i = 0; complete && i < child->plan->fetch_count; i++)
+		record_value(child, WEIRI_TRACE_GAVE, i, child->values[child->plan->fetched[i].slot]);
+	weiri_trace_frame_ended(child, complete);
 }
 
 void weiri_trace_frame_ended(const struct weiri_frame *frame, bool complete)
@@ -436,6 +552,7 @@ struct weiri_trace_point weiri_trace_start(const struct weiri_frame *frame, uint
 	if (buffer == NULL)
 		return point;
 	point.event = weiri_trace_event(buffer);
+	of->begun[index] = point.event;
 	at = weiri_trace_reserve(buffer, words);
 	if (at != NULL) {
 		at[0] = weiri_trace_head(WEIRI_TRACE_START, words, index);
@@ -467,32 +584,6 @@ uint64_t weiri_trace_end(const struct weiri_frame *frame, uint32_t index, struct
 		weiri_trace_rest(buffer);
 	of->ended[index] = point->event;
 	return now_ns;
-}
-
-/* FNV-1a over dtype, shape and elements. Strings count by their bytes. */
-static uint64_t add_bytes(uint64_t sum, const void *data, size_t size)
-{
-	for (size_t i = 0; i < size; i++)
-		sum = (sum ^ ((const uint8_t *)data)[i]) * UINT64_C(1099511628211);
-	return sum;
-}
-
-static uint64_t checksum(const weir_tensor *tensor)
-{
-	const weir_shape *shape = weir_tensor_shape(tensor);
-	enum weir_dtype dtype = weir_tensor_dtype(tensor);
-	uint64_t sum = add_bytes(UINT64_C(14695981039346656037), &dtype, sizeof(dtype));
-
-	sum = add_bytes(sum, shape->dims, shape->rank * sizeof(shape->dims[0]));
-	if (dtype != WEIR_BYTES)
-		return add_bytes(sum, weir_tensor_data(tensor), weir_tensor_byte_count(tensor));
-	for (int64_t i = 0; i < weir_tensor_element_count(tensor); i++) {
-		const weir_bytes *string = (const weir_bytes *)weir_tensor_data(tensor) + i;
-
-		sum = add_bytes(sum, &string->size, sizeof(string->size));
-		sum = add_bytes(sum, string->data, string->size);
-	}
-	return sum;
 }
 
 static void record_checksum(const struct weiri_trace_point *point, uint32_t kind, size_t of, const weir_tensor *tensor)
@@ -541,4 +632,45 @@ void weiri_trace_outputs(const struct weiri_frame *frame, uint32_t index, const 
 		if (frame->values[p->outputs + i] != NULL)
 			record_checksum(point, WEIRI_TRACE_MADE, i, frame->values[p->outputs + i]);
 	}
+}
+
+/* -- nodes that run functions ------------------------------------------------------------------ */
+
+static struct weiri_trace_point point_of(const struct weiri_frame *frame, uint32_t index)
+{
+	return (struct weiri_trace_point){&frame->trace->trace->buffers, frame->trace->begun[index]};
+}
+
+void weiri_trace_call_effect(const struct weiri_frame *frame, uint32_t index, enum weiri_trace_effect_kind kind,
+                             uint64_t object, uint64_t number)
+{
+	struct weiri_trace_point point = point_of(frame, index);
+
+	weiri_trace_effect(&point, kind, (const void *)(uintptr_t)object, number); /* NOLINT(performance-no-int-to-ptr) */
+}
+
+void weiri_trace_passed(const struct weiri_frame *frame, uint32_t index)
+{
+	const struct weiri_plan_node *p = &frame->plan->nodes[index];
+	size_t count = weiri_calls_of(p->node)->bodies[0]->plan->feed_count;
+	struct weiri_trace_point point = point_of(frame, index);
+
+	/* The parts of a map get rows. */
+	if ((frame->trace->trace->flags & WEIR_TRACE_CHECKSUMS) == 0 || p->node->op->inner->parts == WEIRI_TRACE_ROW)
+		return;
+	/* An input before the tensors is the index of a case. */
+	for (size_t i = 0; i < count; i++)
+		record_checksum(&point, WEIRI_TRACE_PASSED, i, frame->inputs[p->inputs + p->input_count - count + i]);
+}
+
+void weiri_trace_call_ended(const struct weiri_frame *frame, uint32_t index)
+{
+	struct weiri_trace_point point = point_of(frame, index);
+	bool complete = !weiri_latch_is_set(&frame->step->incomplete);
+
+	if (complete)
+		weiri_trace_outputs(frame, index, &point);
+	weiri_trace_inputs(frame, index, &point, true);
+	/* If the step has failed or stops, no node runs that depends on this one (S4 of step.h). */
+	(void)weiri_trace_end(frame, index, weiri_trace_writer(frame), &point, complete ? WEIR_OK : WEIR_CANCELLED);
 }

@@ -8,7 +8,14 @@
  * of an earlier use of the frame's memory, whatever the clocks say.
  *
  * What the node depends on is recorded once for each plan. It is taken from the graph and the
- * feeds, not from the edges of the plan, so a check of the trace is a check of the plan too.
+ * feeds, not from the edges of the plan, so a check of the trace is a check of the plan too. The same
+ * holds for the bodies that a node may run: the graph names them, and each frame names its plan.
+ *
+ * A node that runs functions is recorded as other nodes are. Each activation of a body is a frame of
+ * its own in the trace, although loops and maps use the memory of a frame again: it gets a number
+ * when it begins, and the events of the activation before are cleared. The frame says of which event
+ * it is a part. The thread that starts the node stores this event in `begun`, before it begins the
+ * first child; every thread that begins or ends a child does so after that (H1 of child.c).
  */
 #ifndef WEIRI_FLOW_TRACE_H
 #define WEIRI_FLOW_TRACE_H
@@ -48,6 +55,7 @@ struct weiri_frame_trace {
 	const struct weiri_traced_plan *plan;
 	uint64_t number;
 	size_t bytes;
+	uint64_t *begun;  /* by node that runs functions: the event of its run */
 	uint64_t ended[]; /* by node: the event of its run, once that has ended */
 };
 
@@ -57,11 +65,18 @@ struct weiri_frame_trace {
  */
 void weiri_trace_frame(weir_trace *trace, struct weiri_frame *frame, struct weiri_plan *plan,
                        enum weiri_trace_frame_kind kind, uint64_t part_of, uint64_t iteration);
+/*
+ * The same for a child that begins, and has its feeds: it is a part of the run of the node that waits
+ * for it. Nothing happens if the parent is not recorded.
+ */
+void weiri_trace_child(struct weiri_frame *child, enum weiri_trace_frame_kind kind, uint64_t iteration);
+/* The child has ended, and has its results if it is complete. Nothing happens if it is not recorded. */
+void weiri_trace_child_ended(const struct weiri_frame *child, bool complete);
 /* All nodes of the frame have ended or were skipped. */
 void weiri_trace_frame_ended(const struct weiri_frame *frame, bool complete);
 /* Frees what the frame has for its trace. frame->trace is not NULL. */
 void weiri_trace_frame_free(struct weiri_frame *frame);
-void weiri_traced_plans_free(struct weiri_plan *plan, const weir_allocator *allocator);
+void weiri_traced_plans_free(struct weiri_plan *plan);
 
 /*
  * Returns the buffer of this thread, which it may use as long as it runs; or NULL, and then there is
@@ -75,6 +90,16 @@ struct weiri_trace_point weiri_trace_start(const struct weiri_frame *frame, uint
 /* The node has ended, and its outputs are stored. Returns the time. `buffer` may be NULL. */
 uint64_t weiri_trace_end(const struct weiri_frame *frame, uint32_t index, struct weiri_trace_buffer *buffer,
                          const struct weiri_trace_point *point, enum weir_status status);
+/*
+ * The same for node `index`, which runs functions. It may end on another thread than the one that
+ * started it.
+ */
+void weiri_trace_call_ended(const struct weiri_frame *frame, uint32_t index);
+/* Records an effect of node `index`, which runs functions and has not ended. */
+void weiri_trace_call_effect(const struct weiri_frame *frame, uint32_t index, enum weiri_trace_effect_kind kind,
+                             uint64_t object, uint64_t number);
+/* Records checksums of the values that node `index` passes to its parts, if the trace has them. */
+void weiri_trace_passed(const struct weiri_frame *frame, uint32_t index);
 /* Records checksums of the outputs, if the trace has them, before the node's uses end. */
 void weiri_trace_outputs(const struct weiri_frame *frame, uint32_t index, const struct weiri_trace_point *point);
 /* Records checksums of the inputs, if the trace has them. With `after`, of those that the node did not take. */

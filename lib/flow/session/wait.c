@@ -7,11 +7,13 @@
  * pool, because it must not do the step's work on the thread that made the operation possible.
  *
  * A hook on the step's token cancels the operation. The hook may run at the same time as the
- * completion. So both use the operation's handle, and the last user releases it. If there is no
+ * completion. So both use the operation's handle, and the last user releases it. The hook also uses
+ * the memory of the wait: it holds a reference to the step, and to the frame if that is a child, which
+ * may end while the hook runs (H4 of child.c). If there is no
  * memory for the hook, the starter cancels the operation, whose status then tells of the lack of
  * memory, unless the operation ended earlier for another reason.
  */
-#include "session/step.h"
+#include "session/child.h"
 
 #include <string.h>
 
@@ -19,6 +21,23 @@
 #include "run/critical_section.h"
 #include "session/trace.h"
 #include "sync/pending.h"
+
+/* A hook holds the step, and the memory of a child frame. */
+static void hold(struct weiri_frame *frame)
+{
+	weiri_step_retain(frame->step);
+	if (frame->parent != NULL)
+		weiri_countdown_join(&frame->users);
+}
+
+static void let_go(struct weiri_frame *frame)
+{
+	struct weiri_step *step = frame->step;
+
+	if (frame->parent != NULL)
+		weiri_child_leave(frame);
+	weiri_step_release(step, 1);
+}
 
 static void release_operation(struct weiri_wait *wait, uint32_t users)
 {
@@ -29,27 +48,25 @@ static void release_operation(struct weiri_wait *wait, uint32_t users)
 static void on_cancel(void *context)
 {
 	struct weiri_wait *wait = context;
-	struct weiri_step *step = wait->frame->step;
+	struct weiri_frame *frame = wait->frame;
 	weir_error cause;
 
-	(void)weir_cancel_cause(step->token, &cause);
+	(void)weir_cancel_cause(frame->step->token, &cause);
 	weir_pending_cancel(wait->operation, &cause);
 	release_operation(wait, 1);
-	weiri_step_release(step, 1);
+	let_go(frame);
 }
 
 /* Lets the token cancel the operation. The starter has not arrived, so the wait is not over. */
 static void watch(struct weiri_wait *wait)
 {
-	struct weiri_step *step = wait->frame->step;
-
 	wait->since_ns = weir_now_ns();
 	if (wait->operation == NULL)
 		return;
-	weiri_step_retain(step);
-	if (weir_cancel_on(step->token, on_cancel, wait, &wait->hook) == WEIR_OK)
+	hold(wait->frame);
+	if (weir_cancel_on(wait->frame->step->token, on_cancel, wait, &wait->hook) == WEIR_OK)
 		return;
-	weiri_step_release(step, 1);
+	let_go(wait->frame);
 	weiri_pending_cancel(wait->operation, WEIRI_PENDING_FOR_MEMORY);
 }
 
@@ -63,7 +80,6 @@ static WEIRI_COLD void record_end(const struct weiri_wait *wait)
 /* Ends the wait. Both parties have arrived. */
 static void finish(struct weiri_wait *wait)
 {
-	struct weiri_step *step = wait->frame->step;
 	bool hook_never_runs = wait->hook == NULL || weir_cancel_off(wait->hook);
 	bool watched = wait->hook != NULL;
 
@@ -74,7 +90,7 @@ static void finish(struct weiri_wait *wait)
 	weiri_frame_node_ended(wait->frame, &wait->frame->plan->nodes[wait->index]);
 	release_operation(wait, hook_never_runs ? 2 : 1);
 	if (watched && hook_never_runs)
-		weiri_step_release(step, 1); /* S3 */
+		let_go(wait->frame); /* S3 */
 }
 
 static void finish_and_resume(weir_task *task)

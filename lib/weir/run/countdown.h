@@ -118,6 +118,13 @@ static inline bool weiri_latch_is_set(const struct weiri_latch *latch)
 	return weiri_load_acquire(&latch->state) == WEIRI_LATCH_SET;
 }
 
+/* Returns true if a caller has won the claim, or the latch is set. */
+static inline bool weiri_latch_is_claimed(const struct weiri_latch *latch)
+{
+	/* [relaxed] a claim carries no data. */
+	return weiri_load_relaxed(&latch->state) != WEIRI_LATCH_OPEN;
+}
+
 /*
  * Hands out each number once, from 0. A number is larger than every number that the caller knew, by
  * happens-before, when it took its own.

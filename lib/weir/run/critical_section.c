@@ -52,6 +52,8 @@ struct weir_critical_section {
 	struct weiri_right *right; /* the queue's store */
 	uint32_t flags;
 	weir_allocator allocator;
+	/* The execution that is inside (C1). */
+	uint64_t entries; /* that asked for a number, for a trace */
 };
 
 /* An execution without a thread: first it enters, then a worker of the pool runs it. */
@@ -136,6 +138,13 @@ static enum weir_status enter(weir_critical_section *section, uint64_t deadline_
 static WEIRI_UNSEEN void assert_held(const weir_critical_section *section)
 {
 	WEIR_ASSERT2(C2, weiri_peek(&section->right->holder) != WEIRI_RIGHT_FREE);
+}
+
+uint64_t weiri_critical_section_entry(weir_critical_section *section, bool begins)
+{
+	WEIR_ASSERT_LOOK(assert_held(section));
+	section->entries += begins;
+	return section->entries;
 }
 
 void weiri_critical_section_leave(weir_critical_section *section)

@@ -19,6 +19,11 @@
 WEIRI_SHARED enum weir_status weiri_critical_section_start_enter(weir_critical_section *section, void **room,
                                                                  weir_queue_done_fn *done, void *context,
                                                                  weir_pending **handle, weir_error *error);
+/*
+ * For the execution that is inside, on any of its threads. With `begins` it gets a number: one more than
+ * the execution that got one before. Returns its number.
+ */
+WEIRI_SHARED uint64_t weiri_critical_section_entry(weir_critical_section *section, bool begins);
 /* Any thread of the execution that is inside may call it. */
 WEIRI_SHARED void weiri_critical_section_leave(weir_critical_section *section);
 

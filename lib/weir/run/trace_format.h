@@ -13,7 +13,7 @@
 /* "WEIRTRC" and a zero. */
 #define WEIRI_TRACE_MAGIC UINT64_C(0x0043525452494557)
 
-enum { WEIRI_TRACE_VERSION = 1 };
+enum { WEIRI_TRACE_VERSION = 2 };
 
 /* The head of a file. */
 enum {
@@ -30,9 +30,9 @@ enum weiri_trace_record {
 	/* argument: the number of nodes. Then the number of the plan */
 	WEIRI_TRACE_PLAN = 2,
 	/*
-	 * argument: the node. Then plan, WEIRI_TRACE_NODE_* flags, the number of dependencies, the number
-	 * of objects; the dependencies; of each object its address, and the texts of its kind and name;
-	 * the texts of the name and the op of the node.
+	 * argument: the node. Then plan, WEIRI_TRACE_NODE_* flags, the numbers of dependencies, of objects
+	 * and of functions; the dependencies; of each function, the plan of its body; of each object its
+	 * address, and the texts of its kind and name; the texts of the name and the op of the node.
 	 */
 	WEIRI_TRACE_NODE = 3,
 	/* argument: enum weiri_trace_frame_kind. Then frame, plan, the event of which it is a part or 0, iteration, time */
@@ -44,20 +44,23 @@ enum weiri_trace_record {
 	/* argument: the status. Then event, time */
 	WEIRI_TRACE_END = 7,
 	/* argument: enum weiri_trace_effect_kind. Then event, object, number */
-	WEIRI_TRACE_EFFECT = 8
+	WEIRI_TRACE_EFFECT = 8,
+	/* argument: 0 the frame got the value, 1 it gave it. Then frame, which feed or result, checksum */
+	WEIRI_TRACE_VALUE = 9
 };
 
 enum {
 	WEIRI_TRACE_THREAD_WORDS = 2,
 	WEIRI_TRACE_PLAN_WORDS = 2,
-	WEIRI_TRACE_NODE_WORDS = 5,
+	WEIRI_TRACE_NODE_WORDS = 6,
 	WEIRI_TRACE_FRAME_WORDS = 6
 };
 enum {
 	WEIRI_TRACE_FRAME_END_WORDS = 3,
 	WEIRI_TRACE_START_WORDS = 4,
 	WEIRI_TRACE_END_WORDS = 3,
-	WEIRI_TRACE_EFFECT_WORDS = 4
+	WEIRI_TRACE_EFFECT_WORDS = 4,
+	WEIRI_TRACE_VALUE_WORDS = 4
 };
 
 /*
@@ -69,25 +72,35 @@ enum {
 enum {
 	WEIRI_TRACE_NODE_LEAVES = 1, /* also runs when a dependency did not */
 	WEIRI_TRACE_NODE_WANTED = 2, /* a fetch or target */
-	WEIRI_TRACE_NODE_WAITS = 4
+	WEIRI_TRACE_NODE_WAITS = 4,
+	WEIRI_TRACE_NODE_PARTS_SHIFT = 4 /* from this bit on, four bits: the kind of frames that it makes, or 0 */
 };
+
+/* What a value of WEIRI_TRACE_VALUE is to its frame. */
+enum { WEIRI_TRACE_GOT = 0, WEIRI_TRACE_GAVE = 1 };
 
 enum weiri_trace_frame_kind {
 	WEIRI_TRACE_STEP = 0, /* a run of a session */
 	WEIRI_TRACE_CALL = 1,
 	WEIRI_TRACE_BRANCH = 2,    /* `iteration` is the number of the branch */
 	WEIRI_TRACE_ITERATION = 3, /* of a loop, from 0 */
-	WEIRI_TRACE_ROW = 4        /* of a map, from 0 */
+	WEIRI_TRACE_ROW = 4,       /* of a map, from 0 */
+	WEIRI_TRACE_TEST = 5       /* of the condition of a loop, before the iteration of the same number */
 };
 
 enum weiri_trace_effect_kind {
-	WEIRI_TRACE_READ = 1,    /* number: the version */
-	WEIRI_TRACE_PUBLISH = 2, /* number: the version */
-	WEIRI_TRACE_PUT = 3,     /* number: the item; the event may still fail */
-	WEIRI_TRACE_TAKE = 4,    /* number: the item; 0: it was put by a call that is not in the trace */
-	WEIRI_TRACE_CHOOSE = 5,  /* number: the branch that the case takes */
-	WEIRI_TRACE_MADE = 6,    /* object: the number of the output; number: its checksum */
-	WEIRI_TRACE_USED = 7     /* object: which dependency; number: its checksum */
+	WEIRI_TRACE_READ = 1,     /* number: the version */
+	WEIRI_TRACE_PUBLISH = 2,  /* number: the version */
+	WEIRI_TRACE_PUT = 3,      /* number: the item; the event may still fail */
+	WEIRI_TRACE_TAKE = 4,     /* number: the item; 0: it was put by a call that is not in the trace */
+	WEIRI_TRACE_CHOOSE = 5,   /* number: the branch that the case takes */
+	WEIRI_TRACE_MADE = 6,     /* object: the number of the output; number: its checksum */
+	WEIRI_TRACE_USED = 7,     /* object: which dependency; number: its checksum */
+	WEIRI_TRACE_TESTED = 8,   /* object: the number of the test; number: 1 if the iteration runs, 0 if the loop ends */
+	WEIRI_TRACE_ROWS = 9,     /* number: how many rows the map has */
+	WEIRI_TRACE_ENTERED = 10, /* object: a critical section; number: of the entry */
+	WEIRI_TRACE_LEFT = 11,    /* object: a critical section; number: of the entry */
+	WEIRI_TRACE_PASSED = 12   /* object: which tensor of its parts; number: its checksum */
 };
 
 #endif

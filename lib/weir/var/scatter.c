@@ -1,7 +1,7 @@
 /*
  * scatter.c - changing rows of a variable in one update, and gathering rows from one version.
  */
-#include <weir/scatter.h>
+#include "var/gather.h"
 
 #include <string.h>
 
@@ -40,6 +40,14 @@ static enum weir_status gather(const weir_var *var, const weir_tensor *value, co
 enum weir_status weir_var_gather(weir_var *var, const weir_tensor *indices, const weir_allocator *allocator,
                                  weir_tensor **out, weir_error *error)
 {
+	uint64_t version;
+
+	return weiri_var_gather(var, indices, allocator, out, &version, error);
+}
+
+enum weir_status weiri_var_gather(weir_var *var, const weir_tensor *indices, const weir_allocator *allocator,
+                                  weir_tensor **out, uint64_t *version, weir_error *error)
+{
 	enum weir_status status;
 	weir_read read;
 
@@ -52,6 +60,7 @@ enum weir_status weir_var_gather(weir_var *var, const weir_tensor *indices, cons
 	if (status != WEIR_OK)
 		return weiri_fail(error, status, "variable \"%s\" is not initialized", var->name);
 	status = gather(var, read.tensor, indices, allocator, out, error);
+	*version = read.version;
 	weir_read_release(&read);
 	return status;
 }
