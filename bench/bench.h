@@ -354,6 +354,36 @@ struct wake_contender {
 	void (*wake)(void *self);
 };
 
+/* What one run of a dataflow contender does: suite_dataflow.c. */
+enum bench_dataflow {
+	BENCH_CHAIN,
+	BENCH_WIDE,
+	BENCH_ONE,
+	BENCH_KERNEL,
+	BENCH_ADDS,
+	BENCH_QUEUE,
+	BENCH_BUFFERS,
+	BENCH_BUILD,
+	BENCH_GROUP,
+	BENCH_CALLS,
+	BENCH_LOOP,
+	BENCH_ROWS,
+	BENCH_STEPS
+};
+
+/* A graph, and threads that run its nodes. */
+struct dataflow_contender {
+	struct bench_about about;
+	enum bench_dataflow kind;
+	void *(*create)(enum bench_dataflow kind, unsigned nodes, unsigned threads);
+	void (*destroy)(void *self);
+	/* Runs the graph once, and waits for its end. Several threads may do so at the same time. */
+	void (*run)(void *self);
+	/* How many nodes have run, while no other thread is at work. NULL: nothing tells. */
+	uint64_t (*ran)(void *self);
+	uint64_t (*most_bytes)(void *self); /* that values used at one time; NULL: not known */
+};
+
 /* Defined in contenders.c: ours first; NULL ends each list. */
 extern const struct ring_contender *const bench_rings[];
 extern const struct ring_contender *const bench_priorities[]; /* keys: bench_key_of() */
@@ -376,6 +406,7 @@ extern const struct memory_contender *const bench_memories[];
 extern const struct wake_contender *const bench_wakes[];
 extern const struct loop_contender *const bench_loops[];
 extern const struct carrier_contender *const bench_carriers[];
+extern const struct dataflow_contender *const bench_dataflows[];
 extern const char *const bench_absent[]; /* rivals that are not installed, with their packages */
 
 #ifdef __cplusplus

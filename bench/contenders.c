@@ -288,7 +288,70 @@ const struct carrier_contender *const bench_carriers[] = {
 	&mutex_carrier_contender, &pipe_carrier_contender,       &socket_carrier_contender, &python_carrier_contender, NULL,
 };
 
+const struct dataflow_contender *const bench_dataflows[] = {
+	&weir_chain_contender,
+	&weir_chain_deadline_contender,
+	&weir_chain_traced_contender,
+	&weir_chain_kernel_contender,
+	&weir_wide_contender,
+	&weir_wide_deadline_contender,
+	&weir_wide_traced_contender,
+	&weir_wide_kernel_contender,
+	&weir_one_contender,
+	&weir_one_session_contender,
+	&weir_kernel_contender,
+	&weir_kernel_deadline_contender,
+	&weir_kernel_measured_contender,
+	&weir_adds_contender,
+	&weir_node_queue_contender,
+	&weir_build_contender,
+	&weir_group_contender,
+	&weir_calls_contender,
+	&weir_loop_flow_contender,
+	&weir_rows_contender,
+	&weir_steps_contender,
+	&weir_steps_session_contender,
+	&weir_buffers_contender,
+	&weir_direct_queue_contender,
+	&loop_buffers_contender,
+#ifdef WEIR_BENCH_TBB
+	&tbb_chain_contender,
+	&tbb_light_chain_contender,
+	&tbb_wide_contender,
+	&tbb_light_wide_contender,
+	&tbb_one_contender,
+	&tbb_light_one_contender,
+	&tbb_kernel_contender,
+	&tbb_light_kernel_contender,
+	&tbb_adds_contender,
+	&tbb_light_adds_contender,
+	&tbb_buffers_contender,
+	&tbb_build_contender,
+	&tbb_group_contender,
+#endif
+#ifdef WEIR_BENCH_OPENMP
+	&gomp_chain_contender,
+	&gomp_wide_contender,
+	&gomp_one_contender,
+	&gomp_kernel_contender,
+	&gomp_adds_contender,
+	&gomp_buffers_contender,
+#endif
+#ifdef WEIR_BENCH_STARPU
+	&starpu_chain_contender,
+	&starpu_wide_contender,
+	&starpu_one_contender,
+	&starpu_kernel_contender,
+	&starpu_adds_contender,
+	&starpu_buffers_contender,
+#endif
+	NULL,
+};
+
 const char *const bench_absent[] = {
+#ifndef WEIR_BENCH_OPENMP
+	"OpenMP tasks (libgomp)",
+#endif
 #ifndef WEIR_BENCH_ATOMIC_QUEUE
 	"atomic_queue (libatomic-queue-dev)",
 #endif
@@ -322,6 +385,9 @@ const char *const bench_absent[] = {
 #endif
 #ifndef WEIR_BENCH_SHARED_PTR
 	"std::atomic<std::shared_ptr> (a C++20 library)",
+#endif
+#ifndef WEIR_BENCH_STARPU
+	"StarPU (libstarpu-dev)",
 #endif
 #ifndef WEIR_BENCH_TBB
 	"TBB (libtbb-dev)",

@@ -25,7 +25,8 @@
 	X(data) \
 	X(memory) \
 	X(wake) \
-	X(shm)
+	X(shm) \
+	X(dataflow)
 /* clang-format on */
 
 #define DECLARATION(name) extern const struct bench_suite bench_##name##_suite;

@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "run/countdown.h"
+#include "run/measured.h"
 
 enum { PARTIES = 4, ROUNDS = 2000 };
 
@@ -121,4 +122,34 @@ Test(countdown, one_of_many_threads_is_last_and_sees_what_all_wrote)
 	cr_expect_eq(serials, (uint64_t)(PARTIES * ROUNDS) * (PARTIES * ROUNDS - 1) / 2, "each number once");
 	for (int i = 0; i < ROUNDS; i++)
 		cr_expect_eq(rounds[i].sum, PARTIES * i + PARTIES * (PARTIES - 1) / 2, "round %d", i);
+}
+
+/* -- what takes how long ----------------------------------------------------------------------- */
+
+Test(countdown, what_was_measured_seldom_is_not_known)
+{
+	struct weiri_measured measured = {0};
+
+	for (int i = 0; i < WEIRI_MEASURED_ENOUGH; i++) {
+		cr_expect_eq(weiri_measured_ns(&measured), UINT64_MAX);
+		weiri_measured_add(&measured, 100);
+	}
+	cr_expect_eq(weiri_measured_ns(&measured), 100);
+}
+
+Test(countdown, a_long_run_counts_at_once_and_is_forgotten_slowly)
+{
+	struct weiri_measured measured = {0};
+
+	for (int i = 0; i < 100; i++)
+		weiri_measured_add(&measured, 100);
+	weiri_measured_add(&measured, 900);
+	cr_expect_eq(weiri_measured_ns(&measured), 900);
+	weiri_measured_add(&measured, 100);
+	cr_expect_eq(weiri_measured_ns(&measured), 800);
+	for (int i = 0; i < 100; i++)
+		weiri_measured_add(&measured, 100);
+	cr_expect_eq(weiri_measured_ns(&measured), 100);
+	weiri_measured_add(&measured, UINT64_MAX);
+	cr_expect_eq(weiri_measured_ns(&measured), UINT32_MAX);
 }

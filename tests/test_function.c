@@ -7,6 +7,7 @@
 
 #include "failing_allocator.h"
 #include "graph_kit.h"
+#include "run/countdown.h"
 
 static const weir_shape scalar = {.rank = 0, .dims = {0}};
 
@@ -214,6 +215,62 @@ Test(function, a_call_gives_the_results_of_its_body)
 		kit_end(session, graph);
 		end_function(function);
 	}
+}
+
+/* Two bodies that wait until both have begun: only if each has a thread, the step ends. */
+static enum weir_status meet(void *context, const struct weir_kernel_call *call, weir_error *error)
+{
+	struct weiri_countdown *missing = context;
+	uint64_t deadline_ns = weir_deadline_in(KIT_PATIENCE_NS);
+
+	(void)weiri_countdown_arrive(missing);
+	while (weiri_countdown_left(missing) != 0) {
+		if (weir_now_ns() > deadline_ns) {
+			error->message[0] = '\0';
+			return error->code = WEIR_DEADLINE_EXCEEDED;
+		}
+		(void)sched_yield();
+	}
+	call->outputs[0] = weir_tensor_retain(call->inputs[0]);
+	return WEIR_OK;
+}
+
+static const struct weir_kernel meeting = {WEIR_KERNEL_INIT, .name = "meet", .flags = WEIR_KERNEL_SHORT, .run = meet};
+
+static enum weir_status build_meeting(void *context, weir_graph *body, const struct weir_argument arguments[],
+                                      weir_output results[], weir_error *error)
+{
+	struct weir_output_type type = {WEIR_F32, NULL};
+
+	return weir_op_kernel(body, NULL, &meeting, context, &arguments[0].output, 1, &type, 1, NULL, 0, results, NULL,
+	                      error);
+}
+
+Test(function, a_body_may_have_a_worker_of_its_own)
+{
+	struct weir_function_options options = {WEIR_FUNCTION_OPTIONS_INIT, .build = build_meeting,
+	                                        .parameters = one_tensor,   .parameter_count = 1,
+	                                        .result_count = 1,          .flags = WEIR_FUNCTION_OWN_WORKER};
+	struct weiri_countdown missing;
+	weir_graph *graph = kit_graph();
+	weir_session *session = kit_session(graph, 2);
+	struct weir_argument x = of_output(kit_constant(graph, kit_f32(3)));
+	weir_output outs[2], sum;
+	weir_function *function;
+
+	options.context = &missing;
+	cr_assert_eq(weir_function_create(&options, &function, NULL), WEIR_OK);
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(weir_op_call(graph, NULL, function, &x, 1, &outs[i], NULL, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_add(graph, NULL, outs[0], outs[1], &sum, NULL), WEIR_OK);
+	for (int i = 0; i < 3; i++) {
+		weiri_countdown_init(&missing, 2);
+		cr_expect_eq(kit_fetch_f32(session, sum), 6.0f);
+	}
+	kit_end(session, graph);
+	end_function(function);
+	options.flags = 1u << 31;
+	cr_expect_eq(weir_function_create(&options, &function, NULL), WEIR_INVALID_ARGUMENT);
 }
 
 /* Calls the function that is its context. */

@@ -352,3 +352,56 @@ Test(op_kernel, kernels_that_run_the_session_do_not_exhaust_its_workers)
 		kit_end(nested.session, graph);
 	}
 }
+
+/* -- where a kernel runs ----------------------------------------------------------------------- */
+
+struct place {
+	pthread_t thread;
+};
+
+static enum weir_status note_place(void *context, const struct weir_kernel_call *call, weir_error *error)
+{
+	(void)call;
+	(void)error;
+	((struct place *)context)->thread = pthread_self();
+	return WEIR_OK;
+}
+
+/* Runs a kernel of that kind `times` times. Returns true if the last run was on this thread. */
+static bool ends_here(const struct weir_kernel *kernel, int times, uint64_t deadline_ns)
+{
+	struct place place = {.thread = pthread_self()};
+	weir_graph *graph = kit_graph();
+	weir_session *session = kit_session(graph, 1);
+	weir_node *node;
+
+	cr_assert_eq(weir_op_kernel(graph, NULL, kernel, &place, NULL, 0, NULL, 0, NULL, 0, NULL, &node, NULL), WEIR_OK);
+	for (int i = 0; i < times; i++)
+		cr_assert_eq(weir_session_run(session, NULL, 0, NULL, 0, NULL, &node, 1, deadline_ns, NULL, NULL), WEIR_OK);
+	kit_end(session, graph);
+	return pthread_equal(place.thread, pthread_self()) != 0;
+}
+
+Test(op_kernel, a_kernel_runs_where_its_cost_says)
+{
+	struct weir_kernel kernel = {WEIR_KERNEL_INIT, .name = "kernel", .run = note_place};
+
+	cr_expect_not(ends_here(&kernel, 1, WEIR_NO_DEADLINE), "nobody knows what it costs");
+	kernel.cost_ns = 100;
+	cr_expect(ends_here(&kernel, 1, WEIR_NO_DEADLINE));
+	cr_expect(ends_here(&kernel, 1, weir_deadline_in(KIT_PATIENCE_NS)));
+	kernel.cost_ns = 1000000;
+	cr_expect_not(ends_here(&kernel, 20, WEIR_NO_DEADLINE), "what is declared counts, not what is measured");
+}
+
+/* On a busy machine a short run may take long, and then the next runs are elsewhere. */
+Test(op_kernel, a_kernel_whose_runs_were_short_runs_here_unless_there_is_a_limit)
+{
+	struct weir_kernel kernel = {WEIR_KERNEL_INIT, .name = "kernel", .run = note_place};
+	bool here = false;
+
+	for (int i = 0; !here && i < 50; i++)
+		here = ends_here(&kernel, 50, WEIR_NO_DEADLINE);
+	cr_expect(here);
+	cr_expect_not(ends_here(&kernel, 50, weir_deadline_in(KIT_PATIENCE_NS)));
+}

@@ -485,6 +485,31 @@ static const struct data_contender repeating_data = {
 };
 const struct data_contender *const bench_data[] = {&repeating_data, NULL};
 
+/* -- graphs ------------------------------------------------------------------------------------ */
+
+static void *no_graph_create(enum bench_dataflow kind, unsigned nodes, unsigned threads)
+{
+	(void)kind, (void)nodes, (void)threads;
+	return value_create(sizeof(uint64_t));
+}
+
+static void run_one_node(void *self)
+{
+	struct value *value = self;
+
+	atomic_fetch_add_explicit(&value->words[0], 1, memory_order_relaxed);
+}
+
+static const struct dataflow_contender idle_graph = {
+	.about = {.name = "runs a node only"},
+	.kind = BENCH_CHAIN,
+	.create = no_graph_create,
+	.destroy = free,
+	.run = run_one_node,
+	.ran = count_read,
+};
+const struct dataflow_contender *const bench_dataflows[] = {&idle_graph, NULL};
+
 /* -- suites without wrong contenders ----------------------------------------------------------- */
 
 const struct ring_contender *const bench_shuffle_tries[] = {NULL};

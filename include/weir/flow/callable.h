@@ -50,7 +50,7 @@ typedef struct weir_run weir_run;
 
 /*
  * WEIR_CALLABLE_LATE_FEEDS: weir_run_open() works too. Ops that are fed or fetched are then not
- * joined to chains, and cost somewhat more.
+ * joined to chains, and cost somewhat more. There must be a fetch or a target.
  */
 enum weir_callable_flags { WEIR_CALLABLE_LATE_FEEDS = 1 };
 
@@ -65,7 +65,7 @@ struct weir_callable_options {
  * weir_session_run(), in time linear in its nodes and edges. The arrays may be NULL if their count
  * is 0. The callable is part of the session, which does not go before it. Errors: those that
  * weir_session_run() has for feeds, fetches and targets. WEIR_INVALID_ARGUMENT also for options.
- * WEIR_FAILED_PRECONDITION if the session was closed. WEIR_RESOURCE_EXHAUSTED.
+ * WEIR_FAILED_PRECONDITION if the session was closed or the graph is empty. WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_session_compile(weir_session *session, const weir_output feeds[],
@@ -166,21 +166,19 @@ WEIR_API enum weir_status weir_run_open(weir_callable *callable, weir_cancel *ca
 /*
  * Gives feed `feed` (its place in weir_session_compile()) to an open run, once; the run takes its own
  * reference. Ops that become ready may run inside this call. Errors: WEIR_INVALID_ARGUMENT if an
- * argument is NULL, the run was not opened, or the value does not fit. WEIR_OUT_OF_RANGE if there is
- * no such feed. WEIR_FAILED_PRECONDITION if it has been given, or the run was closed. If the run has
- * failed or been stopped, its status.
+ * argument is NULL, the run was not opened, the value does not fit, there is no such feed, or it has
+ * been given. If the run has failed or been stopped, its status.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_run_feed(weir_run *run, size_t feed, weir_tensor *value,
                                         weir_error *error);
 
 /*
- * Waits for fetch `fetch` of an open run. *result is a reference that the caller releases. Each
- * fetch may be taken any number of times; the run holds the value until it is released. The call
- * helps the run's pool along if that has no workers, or in a kernel.
+ * Waits for fetch `fetch` of an open run, which can be taken once. *result is a reference that the
+ * caller releases. The call helps the run's pool along if that has no workers, or in a kernel.
  *
- * Errors: WEIR_INVALID_ARGUMENT if an argument is NULL or the run was not opened. WEIR_OUT_OF_RANGE
- * if there is no such fetch. WEIR_DEADLINE_EXCEEDED; the message names a feed that has not come, and
+ * Errors: WEIR_INVALID_ARGUMENT if an argument is NULL, the run was not opened, there is no such
+ * fetch, or it has been taken. WEIR_DEADLINE_EXCEEDED; the message names a feed that has not come, and
  * the run goes on. WEIR_CANCELLED if the thread was interrupted, and the run goes on. If the run has
  * failed or been stopped before the value was there, the status of
  * the run. A value that was there before can still be fetched, unless an op of the run failed while

@@ -108,13 +108,20 @@ struct weir_function_options {
 	size_t result_count;
 	size_t max_traces;               /* signatures at most; 0: 64 */
 	const weir_allocator *allocator; /* for bodies and frames; NULL: the default allocator */
+	uint32_t flags;
 };
 #define WEIR_FUNCTION_OPTIONS_INIT WEIR_STRUCT_SIZE(struct weir_function_options)
+/*
+ * WEIR_FUNCTION_OWN_WORKER: a node that runs the function goes to a worker of the pool, if there is one
+ * and other nodes are ready. For a body that takes long beside other work; an op or kernel that takes
+ * long goes to a worker by itself.
+ */
+enum weir_function_flags { WEIR_FUNCTION_OWN_WORKER = 1 };
 enum weir_function_limits { WEIR_FUNCTION_MAX_PARAMETERS = 64, WEIR_FUNCTION_MAX_RESULTS = 64 };
 
 /*
  * Creates a function. Nothing is built yet. Errors: WEIR_INVALID_ARGUMENT if an argument or `build`
- * is NULL, struct_size is wrong, a parameter has no name, an unknown kind or dtype or a bad shape,
+ * is NULL, struct_size is wrong, a flag is unknown, a parameter has no name, an unknown kind or dtype or a bad shape,
  * or there are too many parameters or results. WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */

@@ -45,8 +45,13 @@ struct weir_kernel_call {
 };
 
 /*
- * Computes the outputs. Runs on a worker of the session's pool; several steps may run it at the same
- * time. Any status except WEIR_OK fails the step with that status.
+ * Computes the outputs. Several steps may run it at the same time. Any status except WEIR_OK fails the
+ * step with that status.
+ *
+ * It runs on a worker of the session's pool, unless that costs more than it gains: a kernel that is
+ * short, by its flag or its cost_ns, runs on the thread on which its inputs ended. So does a node whose
+ * runs took less than 10 us so far, on a worker or in a run that has neither a deadline nor a token; if
+ * it takes longer after all, the caller cannot leave it.
  */
 typedef enum weir_status weir_kernel_fn(void *context, const struct weir_kernel_call *call,
                                         weir_error *error);
@@ -107,6 +112,7 @@ struct weir_kernel {
 	weir_kernel_start_fn *start;       /* or this */
 	weir_kernel_infer_fn *infer;       /* NULL: the types come with the node */
 	weir_kernel_gradient_fn *gradient; /* NULL: none; see weir/flow/gradient.h */
+	uint64_t cost_ns; /* of `run`: about how long it takes; 0: the runs of each node are measured */
 };
 #define WEIR_KERNEL_INIT WEIR_STRUCT_SIZE(struct weir_kernel)
 

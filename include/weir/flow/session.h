@@ -120,8 +120,8 @@ struct weir_feed {
  *  - WEIR_DEADLINE_EXCEEDED; the message names an op that was waiting. Cancelled queue ops lose no
  *    item.
  *  - WEIR_CANCELLED if the session was closed; if `cancel` fired, the status of its cause.
- *  - WEIR_FAILED_PRECONDITION if the session was closed before the call, or a critical section of
- *    the graph was not finished.
+ *  - WEIR_FAILED_PRECONDITION if the session was closed before the call, the graph has no nodes, or
+ *    a critical section of the graph was not finished.
  *  - WEIR_RESOURCE_EXHAUSTED.
  *
  * After a deadline, a cancel or an error the call waits until the ops of the step have ended.

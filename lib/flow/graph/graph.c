@@ -285,6 +285,20 @@ static bool all_known(const struct weiri_node_request *request, const struct wei
 	return known;
 }
 
+/* Returns node->like_output. */
+static uint64_t find_like_output(const weir_node *node)
+{
+	uint64_t found = 0;
+
+	for (uint32_t i = 0; node->specs_known && node->output_count != 0 && i < node->input_count && i < 64; i++) {
+		const struct weiri_spec *input = weiri_output_spec(node->inputs[i]);
+
+		if (input->dtype == node->specs[0].dtype && weir_shape_equal(&input->shape, &node->specs[0].shape))
+			found |= UINT64_C(1) << i;
+	}
+	return found;
+}
+
 /* Makes a node that lacks only the bytes of its name. */
 static weir_node *allocate_node(weir_graph *graph, const struct weiri_node_request *request,
                                 const struct weiri_spec specs[], size_t name_size, char **name)
@@ -316,6 +330,7 @@ static weir_node *allocate_node(weir_graph *graph, const struct weiri_node_reque
 	weiri_published_init(&node->controls);
 	copy_array(node->inputs, request->inputs, request->input_count * sizeof(weir_output));
 	copy_array(node->specs, specs, request->output_count * sizeof(struct weiri_spec));
+	node->like_output = find_like_output(node);
 	copy_array(node->attribute, request->attribute, request->attribute_size);
 	*name = weiri_layout_at(block, at_name);
 	node->name = *name;

@@ -85,8 +85,11 @@ static bool has_spec(const weir_tensor *tensor, const struct weiri_spec *spec)
  */
 static uint32_t find_spent_input(const struct weiri_call *call, const struct weiri_spec *output, void **data)
 {
-	for (uint32_t i = 0; i < call->node->input_count; i++) {
-		if ((call->taken >> i & 1) == 0 || !has_spec(call->inputs[i], output))
+	bool known = call->node->specs_known;
+	uint64_t candidates = known ? call->taken & call->node->like_output : call->taken;
+
+	for (uint32_t i = 0; candidates >> i != 0; i++) {
+		if ((candidates >> i & 1) == 0 || (!known && !has_spec(call->inputs[i], output)))
 			continue;
 		*data = weiri_tensor_writable(call->inputs[i]);
 		if (*data != NULL)

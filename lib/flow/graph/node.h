@@ -44,6 +44,8 @@ struct weir_node {
 	uint32_t hold_count; /* handles on variables that a run of it needs */
 	/* every dim of inputs and outputs is known: a run infers nothing, because a value fits its output's spec */
 	bool specs_known;
+	/* bit i: input i has the dtype and the shape of output 0, and specs_known; a run may write over it */
+	uint64_t like_output;
 	bool exempt; /* from automatic control edges; see weir/flow/function.h */
 	struct weiri_published_list controls;
 };

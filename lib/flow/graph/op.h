@@ -24,7 +24,7 @@ enum weiri_op_traits {
 	WEIRI_OP_CONSTANT = 2,    /* its value is known before the run */
 	WEIRI_OP_WAITS = 4,       /* start() instead of run() */
 	WEIRI_OP_USER = 8,        /* runs user code */
-	WEIRI_OP_HEAVY = 16,      /* worth a worker of its own when there is other work */
+	WEIRI_OP_HEAVY = 16,      /* may be worth a worker of its own: that is decided by what a run costs */
 	WEIRI_OP_IN_PLACE = 32,   /* math: an element of output 0 depends only on the elements at its place in the inputs */
 	WEIRI_OP_ENTERS = 64,  /* enters a critical section; a plan with this op has its exit; its output cannot be fed */
 	WEIRI_OP_LEAVES = 128, /* the exit: also runs in a step that stops, with NULL for missing inputs */
@@ -96,6 +96,16 @@ typedef enum weir_status weiri_run_fn(const struct weiri_call *call);
  */
 typedef enum weir_status weiri_start_fn(const struct weiri_call *call, weir_tensor_queue_done_fn *done, void *context,
                                         weir_pending **operation);
+/*
+ * Does what start() would, at once. Returns false if it has done nothing, because it would have to wait
+ * or would fail: start() then says which.
+ */
+typedef bool weiri_attempt_fn(const struct weiri_call *call);
+/*
+ * Returns about how many ns a run of the node takes with these inputs, some of which may be NULL;
+ * UINT64_MAX if nobody knows yet.
+ */
+typedef uint64_t weiri_cost_fn(const weir_node *node, weir_tensor *const inputs[]);
 /* Releases the references that the attribute holds. */
 typedef void weiri_drop_fn(void *attribute);
 /*
@@ -130,6 +140,8 @@ struct weiri_op {
 	weiri_compute_fn *compute;
 	weiri_run_fn *run;
 	weiri_start_fn *start;
+	weiri_attempt_fn *attempt;       /* with start; may be NULL */
+	weiri_cost_fn *cost;             /* NULL: it follows from the bytes of the inputs */
 	weiri_drop_fn *drop;             /* may be NULL */
 	weiri_resource_fn *resource;     /* with start */
 	const char *resource_kind;       /* NULL: a queue */
@@ -138,6 +150,12 @@ struct weiri_op {
 	weiri_gradient_fn *gradient;     /* NULL: it has none */
 	weiri_starves_fn *starves;       /* with resource; NULL: nothing is known */
 };
+
+/*
+ * A run that costs less is not worth a hand-over to another thread. An op that only passes over its
+ * inputs gets through so many bytes of them in a nanosecond.
+ */
+enum { WEIRI_WORTH_A_WORKER_NS = 10000, WEIRI_BYTES_PER_NS = 8 };
 
 enum { WEIRI_MATH_MAX_INPUTS = 3, WEIRI_MATH_MAX_OUTPUTS = 2 };
 

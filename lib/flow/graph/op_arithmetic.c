@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "graph/elementwise.h"
 #include "graph/gradient.h"
+#include "tensor/object.h"
 
 enum arithmetic { ADD, SUB, MUL, DIV, MAXIMUM, MINIMUM };
 
@@ -134,6 +135,19 @@ static void row(enum arithmetic op, enum weir_dtype dtype, const void *a, size_t
 	}
 }
 
+/* Of single elements: the loops above would take most of their time to begin. */
+static void single(enum arithmetic op, enum weir_dtype dtype, const void *a, const void *b, void *out)
+{
+	switch (op) {
+	case ADD: typed_loop(ADD, dtype, a, 1, b, 1, out, 1); break;
+	case SUB: typed_loop(SUB, dtype, a, 1, b, 1, out, 1); break;
+	case MUL: typed_loop(MUL, dtype, a, 1, b, 1, out, 1); break;
+	case DIV: typed_loop(DIV, dtype, a, 1, b, 1, out, 1); break;
+	case MAXIMUM: typed_loop(MAXIMUM, dtype, a, 1, b, 1, out, 1); break;
+	case MINIMUM: typed_loop(MINIMUM, dtype, a, 1, b, 1, out, 1); break;
+	}
+}
+
 static bool has_integer_zero(enum weir_dtype dtype, const void *data, size_t n)
 {
 	bool found = false;
@@ -150,14 +164,20 @@ static enum weir_status compute_binary(const struct weiri_call *call, void *cons
 	const enum arithmetic op = (enum arithmetic) * (const unsigned *)call->node->attribute;
 	const weir_tensor *a = call->inputs[0];
 	const weir_tensor *b = call->inputs[1];
-	enum weir_dtype dtype = weir_tensor_dtype(a);
-	size_t size = weir_dtype_size(dtype);
-	struct weiri_pairing pairing = weiri_pair(a, b);
-	const char *as = weir_tensor_data(a);
-	const char *bs = weir_tensor_data(b);
+	enum weir_dtype dtype = a->dtype;
+	struct weiri_pairing pairing;
+	const char *as = a->data;
+	const char *bs = b->data;
+	size_t size;
 
-	if (op == DIV && has_integer_zero(dtype, bs, (size_t)weir_tensor_element_count(b)))
+	if (op == DIV && has_integer_zero(dtype, bs, (size_t)b->elements))
 		return weiri_fail(call->error, WEIR_INVALID_ARGUMENT, "an integer is divided by 0");
+	if (a->elements == 1 && b->elements == 1) {
+		single(op, dtype, as, bs, data[0]);
+		return WEIR_OK;
+	}
+	size = weir_dtype_size(dtype);
+	pairing = weiri_pair(a, b);
 	for (size_t at = 0; at < pairing.total; at += pairing.columns) {
 		row(op, dtype, as, pairing.a_stride, bs, pairing.b_stride, (char *)data[0] + at * size, pairing.columns);
 		as += pairing.a_step * size;

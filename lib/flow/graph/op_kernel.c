@@ -15,11 +15,13 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "run/measured.h"
 
 /* The attribute of a node, which ends after its uses. */
 struct kernel {
 	struct weir_kernel kind;
 	void *context;
+	struct weiri_measured measured; /* unless the kind declares its cost */
 	size_t use_count;
 	struct weir_use uses[WEIR_KERNEL_MAX_USES];
 };
@@ -77,15 +79,27 @@ static struct weir_kernel_call describe_call(const struct weiri_call *call)
 
 static enum weir_status run(const struct weiri_call *call)
 {
-	const struct kernel *kernel = call->node->attribute;
+	struct kernel *kernel = call->node->attribute;
 	struct weir_kernel_call user = describe_call(call);
+	bool measures = (call->node->op->traits & WEIRI_OP_SHORT) == 0 && kernel->kind.cost_ns == 0;
+	uint64_t began_ns = measures ? weir_now_ns() : 0;
 	enum weir_status status;
 
 	user.outputs = call->outputs;
 	kernel_depth++;
 	status = kernel->kind.run(kernel->context, &user, call->error);
 	kernel_depth--;
+	if (measures)
+		weiri_measured_add(&kernel->measured, weir_now_ns() - began_ns);
 	return status == WEIR_OK ? check_outputs(call->node, call->outputs, call->error) : status;
+}
+
+static uint64_t cost(const weir_node *node, weir_tensor *const inputs[])
+{
+	const struct kernel *kernel = node->attribute;
+
+	(void)inputs;
+	return kernel->kind.cost_ns != 0 ? kernel->kind.cost_ns : weiri_measured_ns(&kernel->measured);
 }
 
 /* -- promises ---------------------------------------------------------------------------------- */
@@ -228,8 +242,12 @@ static enum weir_status gradient(const weir_node *node, const struct weir_gradie
 	return WEIR_OK;
 }
 
-static const struct weiri_op kernel_op = {
-	.name = "kernel", .traits = WEIRI_OP_USER | WEIRI_OP_HEAVY, .run = run, .touches = touches, .gradient = gradient};
+static const struct weiri_op kernel_op = {.name = "kernel",
+                                          .traits = WEIRI_OP_USER | WEIRI_OP_HEAVY,
+                                          .run = run,
+                                          .cost = cost,
+                                          .touches = touches,
+                                          .gradient = gradient};
 static const struct weiri_op short_op = {
 	.name = "kernel", .traits = WEIRI_OP_USER | WEIRI_OP_SHORT, .run = run, .touches = touches, .gradient = gradient};
 static const struct weiri_op start_op = {.name = "kernel",
@@ -365,13 +383,18 @@ static enum weir_status infer(struct building *b)
 	return status;
 }
 
+static bool is_short(const struct weir_kernel *kind)
+{
+	return (kind->flags & WEIR_KERNEL_SHORT) != 0 || (kind->cost_ns != 0 && kind->cost_ns < WEIRI_WORTH_A_WORKER_NS);
+}
+
 static enum weir_status build(struct building *b, weir_node **out)
 {
 	const struct weir_kernel *kind = &b->kernel.kind;
 	struct weiri_node_request request = {
-		.op = kind->start != NULL                      ? &start_op
-	          : (kind->flags & WEIR_KERNEL_SHORT) != 0 ? &short_op
-	                                                   : &kernel_op,
+		.op = kind->start != NULL ? &start_op
+	          : is_short(kind)    ? &short_op
+	                              : &kernel_op,
 		.kind = kind->name,
 		.name = b->name,
 		.inputs = b->inputs,

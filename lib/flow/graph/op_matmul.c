@@ -138,6 +138,19 @@ static enum weir_status compute(const struct weiri_call *call, void *const data[
 	return WEIR_OK;
 }
 
+/* CBLAS and the loops do several multiplications in a nanosecond. */
+static uint64_t cost(const weir_node *node, weir_tensor *const inputs[])
+{
+	enum { MULTIPLICATIONS_PER_NS = 4 };
+	const uint32_t flags = *(const uint32_t *)node->attribute;
+	uint64_t rows;
+
+	if (inputs[0] == NULL || inputs[1] == NULL)
+		return 0;
+	rows = (uint64_t)weir_tensor_shape(inputs[0])->dims[(flags & WEIR_MATMUL_TRANSPOSE_A) != 0];
+	return rows * (uint64_t)weir_tensor_element_count(inputs[1]) / MULTIPLICATIONS_PER_NS;
+}
+
 /*
  * Sets dims[] to the dims of a matrix after its transposition, or to -1 if the rank is not known.
  * Returns false if the rank is known and not 2.
@@ -206,6 +219,7 @@ static enum weir_status matmul_gradient(const weir_node *node, const struct weir
 
 static const struct weiri_op matmul_op = {.name = "matmul",
                                           .traits = WEIRI_OP_HEAVY,
+                                          .cost = cost,
                                           .infer = infer,
                                           .compute = compute,
                                           .run = weiri_math_run,

@@ -242,8 +242,20 @@ static enum weir_status start_enqueue_many(const struct weiri_call *call, weir_t
 	                         : status;
 }
 
-static const struct weiri_op enqueue_op = {
-	.name = "enqueue", .traits = WEIRI_OP_WAITS, .start = start_enqueue, .resource = resource, .touches = touches};
+static bool attempt_enqueue(const struct weiri_call *call)
+{
+	weir_tensor *const *tuple;
+	weir_tensor_queue *queue;
+
+	return choose(call, &queue, &tuple) == WEIR_OK && weiri_tensor_queue_attempt_enqueue(queue, tuple, call->trace);
+}
+
+static const struct weiri_op enqueue_op = {.name = "enqueue",
+                                           .traits = WEIRI_OP_WAITS,
+                                           .start = start_enqueue,
+                                           .attempt = attempt_enqueue,
+                                           .resource = resource,
+                                           .touches = touches};
 static const struct weiri_op enqueue_many_op = {.name = "enqueue_many",
                                                 .traits = WEIRI_OP_WAITS,
                                                 .start = start_enqueue_many,
@@ -352,9 +364,19 @@ static enum weir_status start_dequeue_up_to(const struct weiri_call *call, weir_
 	return start_batch(call, WEIR_QUEUE_OP_DEQUEUE_UP_TO, done, context, operation);
 }
 
+static bool attempt_dequeue(const struct weiri_call *call)
+{
+	weir_tensor *const *none;
+	weir_tensor_queue *queue;
+
+	return choose(call, &queue, &none) == WEIR_OK &&
+	       weiri_tensor_queue_attempt_dequeue(queue, call->outputs, call->trace);
+}
+
 static const struct weiri_op dequeue_op = {.name = "dequeue",
                                            .traits = WEIRI_OP_WAITS,
                                            .start = start_dequeue,
+                                           .attempt = attempt_dequeue,
                                            .resource = resource,
                                            .touches = touches,
                                            .starves = is_not_filled};

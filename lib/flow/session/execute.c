@@ -2,9 +2,9 @@
  * execute.c - runs the nodes of a step.
  *
  * A thread that brings the count of a unit to zero puts the unit into its own ready list. So a
- * chain of cheap nodes stays on one thread. A costly node goes to the pool if the thread has other
- * work. User code also goes to the pool if the thread is not a worker. The rest of its unit goes
- * with it.
+ * chain of cheap nodes stays on one thread. A node that costs more than a hand-over goes to the pool
+ * if the thread has other work. So does user code that may be left behind, if the thread is not a
+ * worker. The rest of its unit goes with it.
  */
 #include "session/step.h"
 
@@ -14,12 +14,6 @@
 #include "session/session.h"
 #include "session/trace.h"
 #include "run/critical_section.h"
-
-/*
- * A costly node whose inputs have at least this size is handed to another thread: that gains more
- * than it costs.
- */
-enum { WORTH_A_WORKER_BYTES = 64 * 1024 };
 
 /* One thread that runs units of a frame. */
 struct runner {
@@ -78,7 +72,7 @@ static void end_and_tell(struct weiri_step *step)
 
 /*
  * Runs user code, which may be in a critical section. The mark keeps that code from entering the
- * section again.
+ * section again. Code that may take long is to hear of a stop.
  */
 static enum weir_status run_user(const struct weiri_frame *frame, const struct weiri_plan_node *p,
                                  const struct weiri_call *call)
@@ -87,6 +81,8 @@ static enum weir_status run_user(const struct weiri_frame *frame, const struct w
 	struct weiri_inside inside;
 	enum weir_status status;
 
+	if ((p->flags & WEIRI_OP_SHORT) == 0)
+		weiri_step_connect(frame->step);
 	if (within == NULL)
 		return p->run(call);
 	weiri_inside_begin(&inside, within);
@@ -214,12 +210,38 @@ static WEIRI_COLD bool run_traced(struct runner *r, uint32_t unit, uint32_t inde
 /* Nodes that may go to the pool. */
 enum { MAY_MOVE = WEIRI_OP_USER | WEIRI_OP_HEAVY | WEIRI_OP_APART };
 
+/* Returns true if a hand-over of the node to another thread costs less than a run of it. */
+static bool is_worth_a_worker(const struct weiri_frame *frame, const struct weiri_plan_node *p)
+{
+	uint64_t ns = 0;
+
+	if (p->node->op->cost == NULL) {
+		for (uint32_t i = 0; i < p->input_count; i++) {
+			const weir_tensor *input = frame->values[frame->plan->uses[p->inputs + i].slot];
+
+			ns += input != NULL ? weir_tensor_byte_count(input) / WEIRI_BYTES_PER_NS : 0;
+		}
+		return ns >= WEIRI_WORTH_A_WORKER_NS;
+	}
+	for (uint32_t i = 0; i < p->input_count; i++)
+		frame->inputs[p->inputs + i] = frame->values[frame->plan->uses[p->inputs + i].slot];
+	return p->node->op->cost(p->node, frame->inputs + p->inputs) >= WEIRI_WORTH_A_WORKER_NS;
+}
+
+/* A caller that does not wait, or has a limit, leaves user code to others: it must be able to go on. */
+static bool is_held_up_by_user_code(const struct runner *r)
+{
+	const struct weiri_step *step = r->frame->step;
+
+	return !r->on_worker &&
+	       (step->is_started || step->is_open || step->deadline_ns != WEIR_NO_DEADLINE || step->user_token != NULL);
+}
+
 static bool belongs_to_pool(const struct runner *r, const struct weiri_plan_node *p)
 {
 	const struct weiri_frame *frame = r->frame;
 	const struct weiri_step *step = frame->step;
 	bool other_work = r->list != WEIRI_NO_UNIT || r->roots != 0;
-	size_t bytes = 0;
 
 	/* Without workers, a task would run only after all units of this list, not in drawn order. */
 	if (step->on_caller || (step->shuffle != 0 && step->workers == 0))
@@ -227,18 +249,13 @@ static bool belongs_to_pool(const struct runner *r, const struct weiri_plan_node
 	if (p->flags & WEIRI_OP_SHORT)
 		return false;
 	if (p->flags & WEIRI_OP_USER)
-		return !r->on_worker || other_work;
+		return (!r->on_worker || other_work) && (is_held_up_by_user_code(r) || is_worth_a_worker(frame, p));
 	/* A caller that does not wait is not held up either. */
 	if ((!other_work && (r->on_worker || (!step->is_started && !step->is_open))) || step->workers == 0)
 		return false;
 	if (p->flags & WEIRI_OP_APART)
 		return true;
-	for (uint32_t i = 0; i < p->input_count; i++) {
-		const weir_tensor *input = frame->values[frame->plan->uses[p->inputs + i].slot];
-
-		bytes += input != NULL ? weir_tensor_byte_count(input) : 0;
-	}
-	return bytes >= WORTH_A_WORKER_BYTES;
+	return is_worth_a_worker(frame, p);
 }
 
 /* -- units ------------------------------------------------------------------------------------- */
@@ -250,6 +267,7 @@ static void submit_unit(struct weiri_frame *frame, uint32_t unit, uint32_t at)
 {
 	struct weiri_frame_unit *state = &frame->units[unit];
 
+	weiri_step_connect(frame->step);
 	state->task.run = run_task;
 	state->frame = frame;
 	state->at = at;

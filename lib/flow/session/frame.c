@@ -19,6 +19,7 @@ void weiri_frame_lay_out(struct weiri_frame *frame, void *block, const struct we
 	frame->states = weiri_layout_at(block, layout->states);
 	frame->given = weiri_layout_at(block, layout->given);
 	frame->told = weiri_layout_at(block, layout->told);
+	frame->taken = weiri_layout_at(block, layout->taken);
 	for (uint32_t i = 0; i < plan->constant_count; i++)
 		frame->values[plan->feed_count + i] = plan->constants[i];
 }
@@ -37,6 +38,8 @@ static void begin_late(struct weiri_frame *frame)
 		weiri_latch_init(&frame->given[i]);
 	for (uint32_t i = 0; i < frame->plan->node_count; i++)
 		weiri_latch_init(&frame->told[i]);
+	for (uint32_t i = 0; i < frame->plan->fetch_count; i++)
+		weiri_latch_init(&frame->taken[i]);
 }
 
 static void reset(struct weiri_frame *frame)

@@ -97,6 +97,7 @@ struct weiri_frame {
 	/* late feeds: by feed, and by node */
 	struct weiri_latch *given; /* claimed by the thread that feeds it; set once the value is there */
 	struct weiri_latch *told;  /* set when the node has ended, and none of the step has failed */
+	struct weiri_latch *taken; /* by fetch: claimed by the call that takes the value */
 };
 
 /*

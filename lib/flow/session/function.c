@@ -109,6 +109,8 @@ enum weir_status weir_function_create(const struct weir_function_options *option
 		                  options == NULL ? "options" : "out");
 	status = weiri_options_read("weir_function_create", options, &o, sizeof(o), error);
 	if (status == WEIR_OK)
+		status = weiri_options_flags("weir_function_create", o.flags, WEIR_FUNCTION_OWN_WORKER, error);
+	if (status == WEIR_OK)
 		status = check_options(&o, error);
 	if (status != WEIR_OK)
 		return status;
@@ -118,6 +120,7 @@ enum weir_status weir_function_create(const struct weir_function_options *option
 	function->build = o.build;
 	function->context = o.context;
 	function->max_traces = o.max_traces != 0 ? o.max_traces : DEFAULT_MAX_TRACES;
+	function->own_worker = (o.flags & WEIR_FUNCTION_OWN_WORKER) != 0;
 	function->parameter_count = o.parameter_count;
 	function->result_count = o.result_count;
 	for (size_t i = 0; i < o.parameter_count; i++) {

@@ -24,6 +24,7 @@ struct weir_function {
 	weir_function_fn *build;
 	void *context;
 	size_t max_traces;
+	bool own_worker;              /* WEIR_FUNCTION_OWN_WORKER */
 	struct weiri_countdown users; /* the owner, nodes, and runs */
 	struct weiri_published_list bodies;
 	size_t parameter_count, tensor_count, result_count;

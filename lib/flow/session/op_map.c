@@ -302,6 +302,8 @@ static bool begin(const struct weiri_site *site, const struct weiri_call *call)
 	}
 	lane_count = map->lane_count;
 	submits = is_worth_workers(map);
+	if (submits)
+		weiri_step_connect(map->frame->step);
 	weiri_serial_init(&map->next);
 	weiri_countdown_init(&map->running, lane_count + 1); /* M2 */
 	for (uint32_t i = 1; submits && i < lane_count; i++)

@@ -5,7 +5,8 @@
  * late_units). The thread that brings the last arrival runs the unit. A latch for each feed says who
  * brings it: the first thread that claims it, in a feed or in the close, makes its arrivals. So each
  * is made exactly once, and a run that is closed ends although feeds are missing: the close has
- * stopped the step before, so the nodes that lack a value are skipped.
+ * stopped the step before, so the nodes that lack a value are skipped. A fetch is taken once: by the
+ * call that claims its latch, once the value is there.
  *
  * Invariants
  *   N1  the arrivals of a feed are made by the thread that claimed its latch, after the value is in
@@ -100,7 +101,7 @@ static enum weir_status check_feed(weir_run *run, size_t feed, const weir_tensor
 		return status;
 	plan = step_of(run)->plan;
 	if (feed >= plan->feed_count)
-		return weiri_fail(error, WEIR_OUT_OF_RANGE, "weir_run_feed: feed %zu of %zu", feed, plan->feed_count);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_run_feed: feed %zu of %zu", feed, plan->feed_count);
 	return weiri_step_check_feed(plan, feed, value, error);
 }
 
@@ -115,7 +116,7 @@ enum weir_status weir_run_feed(weir_run *run, size_t feed, weir_tensor *value, w
 	if (is_over(step))
 		return weiri_step_outcome_so_far(step, error);
 	if (!weiri_latch_claim(&step->frame.given[feed]))
-		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "weir_run_feed: \"%s\" has been fed, or the run was closed",
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_run_feed: \"%s\" has been fed, or the run was closed",
 		                  step->plan->feeds[feed].node->name);
 	if (!step->plan->slots[feed].unused)
 		step->frame.values[feed] = weir_tensor_retain(value);
@@ -219,8 +220,12 @@ enum weir_status weir_run_fetch(weir_run *run, size_t fetch, uint64_t deadline_n
 		return status;
 	step = step_of(run);
 	if (fetch >= step->plan->fetch_count)
-		return weiri_fail(error, WEIR_OUT_OF_RANGE, "weir_run_fetch: fetch %zu of %zu", fetch, step->plan->fetch_count);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_run_fetch: fetch %zu of %zu", fetch,
+		                  step->plan->fetch_count);
 	status = await(step, "weir_run_fetch", is_there, fetch, deadline_ns, error);
+	if (status == WEIR_OK && !weiri_latch_claim(&step->frame.taken[fetch]))
+		status = weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_run_fetch: \"%s\" has been fetched",
+		                    step->plan->fetches[fetch].node->name);
 	if (status == WEIR_OK)
 		*result = weir_tensor_retain(step->frame.values[step->plan->fetched[fetch].slot]);
 	return status;

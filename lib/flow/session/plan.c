@@ -104,6 +104,10 @@ static enum weir_status check_signature(const struct weiri_compiler *c)
 	const struct weiri_signature *s = c->signature;
 	enum weir_status status = WEIR_OK;
 
+	if (c->graph->function == NULL && weiri_published_first(&c->graph->nodes) == NULL)
+		return weiri_fail(c->error, WEIR_FAILED_PRECONDITION, "the graph is empty");
+	if ((c->flags & WEIRI_PLAN_LATE) != 0 && s->fetch_count == 0 && s->target_count == 0)
+		return weiri_fail(c->error, WEIR_INVALID_ARGUMENT, "there are late feeds, and neither fetches nor targets");
 	for (size_t i = 0; status == WEIR_OK && i < s->fetch_count; i++)
 		status = weiri_output_check(c->graph, s->fetches[i], "a fetch", c->error);
 	for (size_t i = 0; status == WEIR_OK && i < s->target_count; i++) {
@@ -251,6 +255,7 @@ static void lay_out(const struct weiri_plan *plan, size_t head, struct weiri_ste
 	out->counts = weiri_layout_add(&layout, plan->count_count, sizeof(struct weiri_countdown));
 	out->given = weiri_layout_add(&layout, plan->late ? plan->feed_count : 0, sizeof(struct weiri_latch));
 	out->told = weiri_layout_add(&layout, plan->late ? plan->node_count : 0, sizeof(struct weiri_latch));
+	out->taken = weiri_layout_add(&layout, plan->late ? plan->fetch_count : 0, sizeof(struct weiri_latch));
 	out->units = weiri_layout_add(&layout, plan->unit_count, sizeof(struct weiri_frame_unit));
 	out->waits = weiri_layout_add(&layout, plan->wait_count, sizeof(struct weiri_wait));
 	out->states = weiri_layout_add(&layout, plan->state_bytes, 1);
@@ -348,6 +353,20 @@ static size_t bytes_of(const struct weiri_spec *spec)
 	return bytes;
 }
 
+/* Returns true if a run of an op that passes over its inputs may be worth a hand-over. */
+static bool may_be_large(const weir_node *node)
+{
+	const size_t large = (size_t)WEIRI_WORTH_A_WORKER_NS * WEIRI_BYTES_PER_NS;
+	size_t sum = 0;
+
+	for (uint32_t i = 0; node->op->compute != NULL && sum < large && i < node->input_count; i++) {
+		size_t bytes = bytes_of(weiri_output_spec(node->inputs[i]));
+
+		sum = bytes < large ? sum + bytes : large;
+	}
+	return sum >= large;
+}
+
 /*
  * An op that computes on small tensors takes some ten nanoseconds, as one that computes nothing.
  * User code and large tensors may take any time.
@@ -392,6 +411,17 @@ static void fill_slots(struct weiri_plan *plan, bool owns_feeds)
 	}
 }
 
+/* Traits that follow from the node, and not from its op alone: whether it may go to another thread. */
+static uint32_t traits_found(const weir_node *node)
+{
+	const struct weiri_calls *calls = (node->op->traits & WEIRI_OP_CALLS) != 0 ? weiri_calls_of(node) : NULL;
+	uint32_t found = may_be_large(node) ? WEIRI_OP_HEAVY : 0;
+
+	for (uint32_t i = 0; calls != NULL && i < calls->body_count; i++)
+		found |= calls->bodies[i]->function->own_worker ? WEIRI_OP_APART : 0u;
+	return found;
+}
+
 static void fill_nodes(struct weiri_compiler *c)
 {
 	struct weiri_plan *plan = c->plan;
@@ -403,7 +433,7 @@ static void fill_nodes(struct weiri_compiler *c)
 
 		p->node = node;
 		p->run = node->op->run;
-		p->flags = node->op->traits;
+		p->flags = node->op->traits | traits_found(node);
 		p->weight = weight_of(node);
 		p->input_count = node->input_count;
 		p->inputs = plan->use_count;
@@ -584,7 +614,7 @@ void weiri_plan_free(struct weiri_plan *plan, const weir_allocator *allocator)
 	if (plan == NULL)
 		return;
 	weiri_traced_plans_free(plan);
-	weiri_release(allocator, weiri_spare_take(&plan->spare), plan->step.size, WEIRI_LAYOUT_ALIGNMENT);
+	weiri_step_free_spare(plan);
 	weiri_release(allocator, weiri_spare_take(&plan->spare_child), plan->child.size, WEIRI_LAYOUT_ALIGNMENT);
 	weiri_release(allocator, plan, plan->bytes, WEIRI_LAYOUT_ALIGNMENT);
 }

@@ -131,6 +131,7 @@ struct weiri_step_layout {
 	size_t results;
 	size_t given;
 	size_t told;
+	size_t taken;
 };
 
 struct weiri_plan {

@@ -13,6 +13,7 @@
 #include "graph/layout.h"
 #include "session/session.h"
 #include "session/trace.h"
+#include "sync/cancel.h"
 
 /* Gives back what a step has of the session and the plan. */
 static void leave(weir_session *session, struct weiri_plan *plan)
@@ -28,6 +29,20 @@ static void leave(weir_session *session, struct weiri_plan *plan)
 	weiri_gate_leave(&session->gate);
 }
 
+/* Frees the memory of a step, whose frame is empty. Accepts NULL. */
+static void free_memory(struct weiri_plan *plan, struct weiri_step *step)
+{
+	if (step == NULL)
+		return;
+	weir_cancel_release(step->token);
+	weiri_release(&plan->allocator, step, plan->step.size, WEIRI_LAYOUT_ALIGNMENT);
+}
+
+void weiri_step_free_spare(struct weiri_plan *plan)
+{
+	free_memory(plan, weiri_spare_take(&plan->spare));
+}
+
 /* The memory of a step is the spare one of its plan, if the plan has none. */
 static void free_step(struct weiri_step *step)
 {
@@ -37,10 +52,14 @@ static void free_step(struct weiri_step *step)
 	weiri_frame_clear(&step->frame);
 	if (step->frame.trace != NULL)
 		weiri_trace_frame_free(&step->frame);
-	weir_cancel_release(step->token);
 	weir_cancel_release(step->user_token);
+	/* A kernel may still have the token, and it may have fired. */
+	if (step->token != NULL && !weiri_cancel_is_unused(step->token)) {
+		weir_cancel_release(step->token);
+		step->token = NULL;
+	}
 	if (!weiri_spare_put(&plan->spare, step))
-		weiri_release(&plan->allocator, step, plan->step.size, WEIRI_LAYOUT_ALIGNMENT);
+		free_memory(plan, step);
 	leave(session, plan);
 }
 
@@ -105,8 +124,8 @@ static struct weiri_step *make_step(weir_session *session, struct weiri_plan *pl
 	weiri_latch_init(&step->failed);
 	weiri_latch_init(&step->stopped);
 	weiri_latch_init(&step->blamed);
+	weiri_latch_init(&step->connected);
 	step->is_started = false;
-	step->token = NULL;
 	step->user_token = NULL;
 	step->session_hook = NULL;
 	step->user_hook = NULL;
@@ -153,22 +172,32 @@ static enum weir_status watch(struct weiri_step *step, weir_cancel *token, weir_
 	return status;
 }
 
-/*
- * Makes the step's token and connects it to the tokens of the session and the caller. Only a step
- * whose ops may wait or read the token needs it. Other steps check the two tokens between nodes.
- */
-static enum weir_status connect_tokens(struct weiri_step *step)
+void weiri_step_connect(struct weiri_step *step)
 {
 	enum weir_status status;
+	weir_error cause;
 
-	if (!step->plan->may_wait && !step->plan->has_user_code)
-		return WEIR_OK;
-	status = weir_cancel_create(&step->session->allocator, &step->token, NULL);
-	if (status == WEIR_OK)
-		status = watch(step, step->session->token, on_session_closed, &step->session_hook);
+	/* A plan without a token neither waits nor has user code: its threads look at the tokens between nodes. */
+	if (step->token == NULL || weiri_latch_is_set(&step->connected) || !weiri_latch_claim(&step->connected))
+		return;
+	WEIR_ASSERT1(S5, !weiri_latch_is_set(&step->ended));
+	status = watch(step, step->session->token, on_session_closed, &step->session_hook);
 	if (status == WEIR_OK)
 		status = watch(step, step->user_token, on_user_cancel, &step->user_hook);
-	return status;
+	if (status != WEIR_OK) {
+		(void)weiri_fail(&cause, status, "no memory for a step");
+		weiri_step_stop(step, &cause);
+	}
+	weiri_latch_set(&step->connected);
+}
+
+/* Only a step whose ops may wait or read the token needs one. */
+static bool find_token(struct weiri_step *step)
+{
+	bool needs_none = !step->plan->may_wait && !step->plan->has_user_code;
+
+	return needs_none || step->token != NULL ||
+	       weir_cancel_create(&step->session->allocator, &step->token, NULL) == WEIR_OK;
 }
 
 /* Returns the seed of the draws of a new step, never 0; or 0 if ready nodes are not shuffled. */
@@ -232,12 +261,13 @@ enum weir_status weiri_step_create(const struct weiri_step_request *request, str
 		step->random_step = weiri_serial_take(&session->draws) + 1;
 	if (request->cancel != NULL)
 		step->user_token = weir_cancel_retain(request->cancel);
-	status = connect_tokens(step);
-	if (status != WEIR_OK) {
-		weiri_step_disconnect(step);
+	if (!find_token(step)) {
 		weiri_step_release(step, 2);
-		return weiri_fail(error, status, "no memory for a step");
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "no memory for a step");
 	}
+	/* Its caller may wait while no thread runs a part of it. */
+	if (step->is_open)
+		weiri_step_connect(step);
 	*out = step;
 	return WEIR_OK;
 }

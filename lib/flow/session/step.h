@@ -22,9 +22,11 @@
  *
  * How a step stops. A node reads one word, `halted`, before it runs. A failure and a stop set it.
  * The tokens and the clock are read by a thread that runs nodes when it begins, and again after
- * nodes that together may take a microsecond (WEIRI_LOOK_WEIGHT). Steps that can wait or have user
- * code connect the tokens to the step, so that a fire stops them at once; and the caller waits with
- * the deadline.
+ * nodes that together may take a microsecond (WEIRI_LOOK_WEIGHT). Before a step waits, hands work to
+ * another thread, or runs user code that may take long, it connects the tokens of the session and the
+ * caller to itself, so that a fire stops it at once; and the caller waits with the deadline. A step
+ * that does none of this has no hooks. The first thread that needs them puts them on. Others do not
+ * wait for it: if it stalls meanwhile, only this step hears of a stop late.
  *
  * Invariants
  *   S1  `remaining` reaches zero once, after every node ended, failed or was skipped
@@ -32,6 +34,8 @@
  *   S3  each hook holds a reference. The hook releases it when it runs; if the hook is removed
  *       before it runs, the thread that removed it does
  *   S4  `halted` is set before `incomplete`
+ *   S5  the hooks are put on once, by a thread that runs a part of the step which has not ended; so
+ *       the thread that ends the step sees them
  */
 #ifndef WEIRI_STEP_H
 #define WEIRI_STEP_H
@@ -71,12 +75,14 @@ struct weiri_step {
 	struct weiri_latch halted;     /* nodes that have not begun must not run */
 	struct weiri_latch incomplete; /* a node failed or was skipped */
 	struct weiri_latch ended;
-	bool is_started;    /* no call waits: run.done is called */
-	bool is_open;       /* feeds and fetches come while it runs */
-	bool on_caller;     /* the caller runs everything: tasks go to `handoff` */
-	bool caller_helps;  /* the caller runs tasks of the pool while it waits */
-	bool may_be_left;   /* the caller need not wait for user code after a stop */
-	weir_cancel *token; /* NULL in a plan that neither waits nor has user code */
+	bool is_started;   /* no call waits: run.done is called */
+	bool is_open;      /* feeds and fetches come while it runs */
+	bool on_caller;    /* the caller runs everything: tasks go to `handoff` */
+	bool caller_helps; /* the caller runs tasks of the pool while it waits */
+	bool may_be_left;  /* the caller need not wait for user code after a stop */
+	/* NULL in a plan that neither waits nor has user code; stays with the memory until it has been used */
+	weir_cancel *token;
+	struct weiri_latch connected; /* claimed by the thread that puts the hooks on */
 	weir_cancel *user_token;
 	weir_cancel_hook *session_hook;
 	weir_cancel_hook *user_hook;
@@ -130,8 +136,12 @@ static inline void weiri_step_retain(struct weiri_step *step)
 }
 /* Gives back `count` references. */
 void weiri_step_release(struct weiri_step *step, uint32_t count);
-/* Removes the hooks from the session's and the caller's tokens. */
+/* Puts hooks on the session's and the caller's tokens. If there is no memory for them, the step stops. */
+void weiri_step_connect(struct weiri_step *step);
+/* Removes them. */
 void weiri_step_disconnect(struct weiri_step *step);
+/* Frees the spare memory of the plan. No step uses it. */
+void weiri_step_free_spare(struct weiri_plan *plan);
 
 /* Returns WEIR_OK if the value fits feed i of the plan. */
 enum weir_status weiri_step_check_feed(const struct weiri_plan *plan, size_t i, const weir_tensor *value,

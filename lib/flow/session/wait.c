@@ -1,6 +1,10 @@
 /*
  * wait.c - asynchronous operations of nodes, which hold no thread while they wait.
  *
+ * A node that need not wait makes no operation: it first attempts what it does, as a direct call of
+ * the queue would. Only if that does nothing, for whatever reason, it starts an operation, which tells
+ * the reason.
+ *
  * The start of an operation and its completion are two parties. The second to arrive continues the
  * step. Usually the start arrives second, because the queue had room or items, and the step goes on
  * on the same thread. Otherwise the completion arrives second. It continues the step through the
@@ -70,11 +74,12 @@ static void watch(struct weiri_wait *wait)
 	weiri_pending_cancel(wait->operation, WEIRI_PENDING_FOR_MEMORY);
 }
 
-static WEIRI_COLD void record_end(const struct weiri_wait *wait)
+static WEIRI_COLD void record_end(const struct weiri_frame *frame, uint32_t index,
+                                  const struct weiri_trace_point *point, enum weir_status status)
 {
-	weiri_trace_outputs(wait->frame, wait->index, &wait->point);
-	weiri_trace_inputs(wait->frame, wait->index, &wait->point, true);
-	(void)weiri_trace_end(wait->frame, wait->index, weiri_trace_writer(wait->frame), &wait->point, wait->status);
+	weiri_trace_outputs(frame, index, point);
+	weiri_trace_inputs(frame, index, point, true);
+	(void)weiri_trace_end(frame, index, weiri_trace_writer(frame), point, status);
 }
 
 /* Ends the wait. Both parties have arrived. */
@@ -86,7 +91,7 @@ static void finish(struct weiri_wait *wait)
 	if (wait->status != WEIR_OK)
 		weiri_step_node_failed(wait->frame, wait->index, wait->status, wait->error.message);
 	if (WEIRI_UNLIKELY(wait->point.set != NULL))
-		record_end(wait);
+		record_end(wait->frame, wait->index, &wait->point, wait->status);
 	weiri_frame_node_ended(wait->frame, &wait->frame->plan->nodes[wait->index]);
 	release_operation(wait, hook_never_runs ? 2 : 1);
 	if (watched && hook_never_runs)
@@ -118,7 +123,7 @@ static void on_done(void *context, enum weir_status status, const weir_error *er
 		weiri_step_submit(frame->step, &wait->task);
 }
 
-/* The mark keeps user code in a critical section from entering it again. */
+/* The mark keeps user code in a critical section from entering it again: completions that the op runs. */
 static enum weir_status start(const struct weiri_plan_node *p, const struct weiri_call *call, struct weiri_wait *wait)
 {
 	const weir_critical_section *within = p->within != NULL ? p->within : wait->frame->within;
@@ -133,12 +138,35 @@ static enum weir_status start(const struct weiri_plan_node *p, const struct weir
 	return status;
 }
 
+/* Returns true if the node has succeeded without an operation. */
+static bool attempt(struct weiri_frame *frame, const struct weiri_plan_node *p, const struct weiri_call *call)
+{
+	const weir_critical_section *within = p->within != NULL ? p->within : frame->within;
+	struct weiri_inside inside;
+	bool ended;
+
+	if (within != NULL)
+		weiri_inside_begin(&inside, within);
+	ended = p->node->op->attempt(call);
+	if (within != NULL)
+		weiri_inside_end(&inside);
+	if (!ended)
+		return false;
+	if (WEIRI_UNLIKELY(call->trace != NULL))
+		record_end(frame, (uint32_t)(p - frame->plan->nodes), call->trace, WEIR_OK);
+	weiri_frame_node_ended(frame, p);
+	return true;
+}
+
 bool weiri_wait_start(struct weiri_frame *frame, uint32_t unit, uint32_t index, const struct weiri_call *call)
 {
 	const struct weiri_plan_node *p = &frame->plan->nodes[index];
 	struct weiri_wait *wait = &frame->waits[p->wait];
 	enum weir_status status;
 
+	if (p->node->op->attempt != NULL && attempt(frame, p, call))
+		return true;
+	weiri_step_connect(frame->step);
 	wait->task.run = finish_and_resume;
 	wait->frame = frame;
 	wait->unit = unit;
@@ -155,7 +183,7 @@ bool weiri_wait_start(struct weiri_frame *frame, uint32_t unit, uint32_t index, 
 	if (status != WEIR_OK) {
 		wait->status = status;
 		if (WEIRI_UNLIKELY(wait->point.set != NULL))
-			record_end(wait);
+			record_end(frame, index, &wait->point, status);
 		weiri_step_node_failed(frame, index, status, call->error->message);
 		weiri_frame_node_ended(frame, p);
 		return true;

@@ -152,9 +152,9 @@ static void give_back(struct weiri_transfer *transfer, size_t done)
 /* -- traces ------------------------------------------------------------------------------------ */
 
 /* In the highest byte of an item's number: the trace that knows it. */
-static uint64_t mark_of(const struct weiri_transfer *transfer)
+static uint64_t mark_of(const struct weiri_trace_point *point)
 {
-	return transfer->point.set->id << 56;
+	return point->set->id << 56;
 }
 
 static WEIRI_COLD void record_puts(struct weiri_transfer *transfer)
@@ -164,7 +164,7 @@ static WEIRI_COLD void record_puts(struct weiri_transfer *transfer)
 	for (size_t i = 0; buffer != NULL && i < transfer->count; i++) {
 		struct weiri_tuple *tuple = transfer->items[i];
 
-		tuple->item = weiri_trace_event(buffer) | mark_of(transfer);
+		tuple->item = weiri_trace_event(buffer) | mark_of(&transfer->point);
 		weiri_trace_effect(&transfer->point, WEIRI_TRACE_PUT, transfer->queue, tuple->item);
 	}
 }
@@ -178,14 +178,16 @@ void weiri_transfer_trace(struct weiri_transfer *transfer, const struct weiri_tr
 		record_puts(transfer);
 }
 
+static WEIRI_COLD void record_take(const struct weiri_trace_point *point, const weir_tensor_queue *queue,
+                                   const struct weiri_tuple *tuple)
+{
+	weiri_trace_effect(point, WEIRI_TRACE_TAKE, queue, (tuple->item ^ mark_of(point)) >> 56 == 0 ? tuple->item : 0);
+}
+
 static WEIRI_COLD void record_takes(const struct weiri_transfer *transfer, size_t done)
 {
-	for (size_t i = 0; i < done; i++) {
-		uint64_t item = ((const struct weiri_tuple *)transfer->items[i])->item;
-
-		weiri_trace_effect(&transfer->point, WEIRI_TRACE_TAKE, transfer->queue,
-		                   (item ^ mark_of(transfer)) >> 56 == 0 ? item : 0);
-	}
+	for (size_t i = 0; i < done; i++)
+		record_take(&transfer->point, transfer->queue, transfer->items[i]);
 }
 
 enum weir_status weiri_transfer_settle_dequeue(struct weiri_transfer *transfer, size_t done, weir_tensor *tuple[],
@@ -212,4 +214,51 @@ enum weir_status weiri_transfer_settle_dequeue(struct weiri_transfer *transfer, 
 	for (size_t i = 0; i < done; i++)
 		weiri_tuple_free(queue, transfer->items[i]);
 	return WEIR_OK;
+}
+
+/* -- at once ----------------------------------------------------------------------------------- */
+
+/* Numbers the tuple, before a thread that takes it can record that. */
+static WEIRI_COLD void number(struct weiri_tuple *tuple, const struct weiri_trace_point *point)
+{
+	struct weiri_trace_buffer *buffer = weiri_trace_buffer_mine(point->set);
+
+	if (buffer != NULL)
+		tuple->item = weiri_trace_event(buffer) | mark_of(point);
+}
+
+bool weiri_tensor_queue_attempt_enqueue(weir_tensor_queue *queue, weir_tensor *const tuple[],
+                                        const struct weiri_trace_point *point)
+{
+	struct weiri_tuple *item;
+	uint64_t number_of_item;
+
+	if (weiri_tuple_check(queue, tuple, queue->count, false, NULL, NULL) != WEIR_OK)
+		return false;
+	item = weiri_tuple_create(queue, tuple);
+	if (item == NULL)
+		return false;
+	if (WEIRI_UNLIKELY(point != NULL))
+		number(item, point);
+	number_of_item = item->item;
+	if (weir_queue_try_enqueue(queue->queue, item) != WEIR_OK) {
+		weiri_tuple_free(queue, item);
+		return false;
+	}
+	if (WEIRI_UNLIKELY(number_of_item != 0))
+		weiri_trace_effect(point, WEIRI_TRACE_PUT, queue, number_of_item);
+	return true;
+}
+
+bool weiri_tensor_queue_attempt_dequeue(weir_tensor_queue *queue, weir_tensor *tuple[],
+                                        const struct weiri_trace_point *point)
+{
+	void *item;
+
+	if (weir_queue_try_dequeue(queue->queue, &item) != WEIR_OK)
+		return false;
+	if (WEIRI_UNLIKELY(point != NULL))
+		record_take(point, queue, item);
+	weiri_tuple_move(queue, item, tuple);
+	return true;
 }

@@ -61,6 +61,15 @@ enum weir_status weiri_tensor_queue_start_batch(weir_tensor_queue *queue, enum w
                                                 const struct weiri_trace_point *point, weir_tensor_queue_done_fn *done,
                                                 void *context, weir_pending **handle, weir_error *error);
 
+/*
+ * Moves a tuple in or out at once, without a transfer. tuple[] has the components of the queue. Returns
+ * false, and nothing has happened, if that would have to wait or fails for any reason.
+ */
+bool weiri_tensor_queue_attempt_enqueue(weir_tensor_queue *queue, weir_tensor *const tuple[],
+                                        const struct weiri_trace_point *point);
+bool weiri_tensor_queue_attempt_dequeue(weir_tensor_queue *queue, weir_tensor *tuple[],
+                                        const struct weiri_trace_point *point);
+
 /* Frees the tuples that were not enqueued. */
 void weiri_transfer_settle_enqueue(struct weiri_transfer *transfer, size_t done);
 /*

@@ -35,7 +35,7 @@
  *   C3  a slot is on the list from its first use to the end of the token; its `next` never changes
  * Pairs
  *   P1  fire (word) -> fired (word): the cause
- *   P2  last release -> free
+ *   P2  last release -> free; releases -> weiri_cancel_is_unused
  *   P3  arm (ARMED_*) -> run (RUNNING): fn and context
  *   P4  run (RUN, FREE) -> take (TAKEN): the runner has finished with the slot; off's change of RUN
  *       to FREE continues that release sequence
@@ -157,6 +157,15 @@ void weir_cancel_release(weir_cancel *token)
 	/* [P2 acq_rel] the last release sees all that came before the others. */
 	if (token != NULL && weiri_fetch_sub_acq_rel(&token->references, 1u) == 1)
 		token_free(token);
+}
+
+bool weiri_cancel_is_unused(const weir_cancel *token)
+{
+	/*
+	 * [P2 acquire] the other references are gone, and so is what their holders did. [relaxed] the word:
+	 * only they could have fired the token.
+	 */
+	return weiri_load_acquire(&token->references) == 1 && weiri_load_relaxed(&token->word) == 0;
 }
 
 /* -- running hooks ----------------------------------------------------------------------------- */
