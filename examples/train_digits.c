@@ -18,6 +18,7 @@
 #include "train_digits/model.h"
 #include "train_digits/options.h"
 #include "train_digits/plot.h"
+#include "train_digits/replicas.h"
 #include "train_digits/report.h"
 
 static volatile sig_atomic_t interrupted;
@@ -150,6 +151,12 @@ static int read_and_train(const struct options *options, FILE *json)
 
 	if (digits_read(options->data, &training, &held_out, &error) != WEIR_OK)
 		return fail(&error);
+	if (options->by_replicas) {
+		code = replicas_train(&options->replicas, &training, &held_out);
+		digits_release(&training);
+		digits_release(&held_out);
+		return code;
+	}
 	(void)printf("%lld images to train on, %lld held out; threads: %zu feeders, %zu trainers, 1 evaluator\n",
 	             (long long)training.count, (long long)held_out.count, options->job.feeders, options->job.trainers);
 	code = train(&training, &held_out, options, json);

@@ -55,6 +55,7 @@ static const struct stress_scenario scenarios[] = {
 	{"map_staging_stopped", "a thread stalled anywhere in a map staging area blocks no other",
      scenario_map_staging_stopped},
 	{"dataflow", "one order explains what the ops of random graphs saw, and values are as computed", scenario_dataflow},
+	{"ranks", "sums have one share of each rank; mirrors never differ in a snapshot", scenario_ranks},
 	{"pool", "tasks run as often as they were submitted", scenario_pool},
 	{"coordinator", "simultaneous requests to stop: one cause is kept, all threads end", scenario_coordinator},
 	{"history_ring", "recorded histories of rings are linearizable", scenario_history_ring},

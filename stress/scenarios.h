@@ -78,6 +78,7 @@ void scenario_map_staging(void);
 void scenario_map_staging_stopped(void);
 void scenario_dataflow(void);
 void scenario_pool(void);
+void scenario_ranks(void);
 void scenario_coordinator(void);
 
 void scenario_soak(void);

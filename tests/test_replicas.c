@@ -257,6 +257,28 @@ Test(replicas, sums_are_written_over_values_that_nobody_needs)
 	kit_end(session, graph);
 }
 
+/* One value three times, which nobody else needs. */
+Test(replicas, one_value_may_be_several_inputs)
+{
+	weir_graph *graph = kit_graph();
+	weir_output x = kit_placeholder(graph, "x", WEIR_F32, kit_shape(0)), square, sums[3];
+	weir_session *session = kit_session(graph, 0);
+	struct weir_feed feed = {x, kit_f32(3)};
+	weir_tensor *result = NULL;
+	weir_error error;
+
+	cr_assert_eq(weir_op_square(graph, NULL, x, &square, &error), WEIR_OK);
+	cr_assert_eq(weir_op_all_reduce(graph, NULL, WEIR_REDUCE_SUM, (weir_output[]){square, square, square}, 3, NULL,
+	                                sums, &error),
+	             WEIR_OK);
+	cr_assert_eq(weir_session_run(session, &feed, 1, &sums[0], 1, &result, NULL, 0, WEIR_NO_DEADLINE, NULL, &error),
+	             WEIR_OK, "%s", error.message);
+	cr_expect_eq(kit_f32_at(result, 0), 27.0f);
+	weir_tensor_release(result);
+	weir_tensor_release(feed.value);
+	kit_end(session, graph);
+}
+
 Test(replicas, all_reduce_refuses)
 {
 	weir_graph *graph = kit_graph();

@@ -73,7 +73,7 @@ static void add_node(struct trace_file *file, uint32_t index, const char *name, 
 	add_text(file, "variable");
 	add_text(file, "w");
 	add_text(file, name);
-	add_text(file, "op");
+	add_text(file, name[0] == 'r' ? "reduce" : "op");
 }
 
 static struct trace_file new_file(void)
@@ -653,6 +653,31 @@ Test(trace_check, a_trace_is_drawn_for_chrome)
 	trace_kit_read(&file, &trace);
 	trace_chrome(&trace, swallow, &size);
 	cr_expect_gt(size, 1000);
+	trace_free(&trace);
+	free(file.bytes);
+}
+
+/* Two reductions, 1 to 10 and 20 to 25, beside ops from 2 to 5, 4 to 7 and 9 to 12. */
+Test(trace_check, the_time_beside_other_ops_is_added_up)
+{
+	static const uint64_t times[5][2] = {{1, 10}, {4, 7}, {2, 5}, {9, 12}, {20, 25}};
+	struct trace_file file = new_file();
+	struct trace_hiding hiding;
+	struct trace trace;
+
+	add_record(&file, WEIRI_TRACE_PLAN, 5, 2, UINT64_C(1));
+	for (uint32_t i = 0; i < 5; i++)
+		add_node(&file, i, i == 0 || i == 4 ? "r" : "a", 0, NO_NODE, NO_NODE);
+	add_frame(&file, 1, 0);
+	for (uint32_t i = 0; i < 5; i++)
+		add_run(&file, 10 + i, 1, i, times[i][0], times[i][1], NONE, NONE);
+	trace_kit_read(&file, &trace);
+	cr_assert(trace_hidden(&trace, "reduce", &hiding));
+	cr_expect_eq(hiding.ops, 2);
+	cr_expect_eq(hiding.total_ns, 9 + 5);
+	cr_expect_eq(hiding.hidden_ns, 5 + 1);
+	cr_assert(trace_hidden(&trace, "none", &hiding));
+	cr_expect_eq(hiding.ops + hiding.total_ns, 0);
 	trace_free(&trace);
 	free(file.bytes);
 }

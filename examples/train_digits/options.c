@@ -9,8 +9,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { MAX_FEEDERS = 64, MAX_TRAINERS = 64, MAX_EPOCHS = 1000 };
+enum { MAX_FEEDERS = 64, MAX_TRAINERS = 64, MAX_EPOCHS = 1000, MAX_REPLICAS = 16 };
 
 static const char help[] = "usage: train_digits [OPTION]...\n"
 						   "\n"
@@ -27,6 +28,11 @@ static const char help[] = "usage: train_digits [OPTION]...\n"
 						   "                 (examples/data/digits.csv.gz)\n"
 						   "  --json FILE    write the report and the learning curve there\n"
 						   "  --plot FILE    draw the learning curve there as SVG, with gnuplot\n"
+						   "  --replicas N   instead, N mirrors of the model learn from shards of each batch, and\n"
+						   "                 change together (1 to 16); or `mpi`: the processes that mpirun started\n"
+						   "                 (--trainers: threads that compute, 1 for each mirror)\n"
+						   "  --checkpoint FILE  of the replicas, after each step; they go on from it\n"
+						   "  --trace FILE   of the replicas' runs, for weir-trace\n"
 						   "  --help         this text\n"
 						   "\n"
 						   "Exit code: 0 success; 1 something failed, or a run of 30 epochs or more stayed\n"
@@ -79,16 +85,32 @@ static enum options_outcome parse_epochs(const char *word, int64_t *out)
 	return outcome;
 }
 
+static enum options_outcome parse_replicas(const char *word, struct options *options)
+{
+	options->by_replicas = true;
+	options->replicas.count = 0;
+	return strcmp(word, "mpi") == 0 ? OPTIONS_RUN
+	                                : parse_size("--replicas", word, MAX_REPLICAS, &options->replicas.count);
+}
+
 static enum options_outcome apply(int option, const char *word, struct options *options)
 {
+	enum options_outcome outcome;
+
 	switch (option) {
 	case 't': return parse_size("--threads", word, MAX_FEEDERS, &options->job.feeders);
-	case 'T': return parse_size("--trainers", word, MAX_TRAINERS, &options->job.trainers);
+	case 'T':
+		outcome = parse_size("--trainers", word, MAX_TRAINERS, &options->job.trainers);
+		options->replicas.threads = options->job.trainers;
+		return outcome;
 	case 'e': return parse_epochs(word, &options->job.epochs);
 	case 's': return parse_number("--seed", word, 0, UINT64_MAX, &options->job.seed);
 	case 'd': return parse_path("--data", word, &options->data);
 	case 'j': return parse_path("--json", word, &options->json);
 	case 'p': return parse_path("--plot", word, &options->plot);
+	case 'r': return parse_replicas(word, options);
+	case 'c': return parse_path("--checkpoint", word, &options->replicas.checkpoint);
+	case 'R': return parse_path("--trace", word, &options->replicas.trace);
 	case 'h': (void)fputs(help, stdout); return OPTIONS_HELP_SHOWN;
 	/* getopt has said why */
 	default: (void)fputs("see train_digits --help\n", stderr); return OPTIONS_BAD;
@@ -105,6 +127,9 @@ enum options_outcome options_parse(int count, char *words[], struct options *opt
 		{"data", required_argument, NULL, 'd'},
 		{"json", required_argument, NULL, 'j'},
 		{"plot", required_argument, NULL, 'p'},
+		{"replicas", required_argument, NULL, 'r'},
+		{"checkpoint", required_argument, NULL, 'c'},
+		{"trace", required_argument, NULL, 'R'},
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0},
 	};
@@ -120,5 +145,7 @@ enum options_outcome options_parse(int count, char *words[], struct options *opt
 		if (outcome != OPTIONS_RUN)
 			return outcome;
 	}
+	options->replicas.epochs = options->job.epochs;
+	options->replicas.seed = options->job.seed;
 	return optind == count ? OPTIONS_RUN : bad("not an option:", words[optind], "");
 }

@@ -4,13 +4,18 @@
 #ifndef TRAIN_DIGITS_OPTIONS_H
 #define TRAIN_DIGITS_OPTIONS_H
 
+#include <stdbool.h>
+
 #include "job.h"
+#include "replicas.h"
 
 struct options {
 	struct job_settings job;
 	const char *data;
 	const char *json; /* NULL: none */
 	const char *plot; /* NULL: none */
+	bool by_replicas;
+	struct replicas_settings replicas; /* if by_replicas */
 };
 
 enum { DEFAULT_EPOCHS = 30, EXIT_USAGE = 2 };

@@ -197,7 +197,8 @@ def built_checks(variant):
         yield "safetensors", [], [*prefix, folder / "tests" / "checkpoint_file"]
     if variant == "release":
         yield "symbols", [], [folder / "lib/weir/libweir.so", "--flow", folder / "lib/flow/libweir-flow.so",
-                               "--urcu", folder / "lib/urcu/libweir-urcu.so"]
+                               "--urcu", folder / "lib/urcu/libweir-urcu.so",
+                               *(["--mpi", mpi] if (mpi := folder / "lib/mpi/libweir-mpi.so").exists() else [])]
         yield "install", [], [folder]
         yield "bindings", [], [folder]
         # The long form builds the Debian packages in two folders, and compares them.

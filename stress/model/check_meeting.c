@@ -107,6 +107,21 @@ static void second_was_held(void *context)
 	weir_model_assert(scene.held[1] == 1);
 }
 
+/* Threads 0 and 1 meet. Thread 2 comes to the next meeting if it sees that, and then knows what the holder did. */
+static void one_comes_to_the_next(void *context, size_t who)
+{
+	uint64_t number;
+
+	(void)context;
+	if (who < 2) {
+		(void)come((uint32_t)who);
+	} else if (weiri_load_relaxed(&scene.meeting.word) >> WEIRI_MEETING_PARTIES ==
+	           1) { /* [relaxed] the come orders it */
+		weir_model_assert(!weiri_meeting_come(&scene.meeting, 0, 2, &number) && number == 1);
+		weir_model_assert(scene.held[0] == 1);
+	}
+}
+
 static int check(const char *name, size_t threads, uint32_t parties, void (*begin)(void *), void (*run)(void *, size_t),
                  void (*judge)(void *))
 {
@@ -215,6 +230,7 @@ int main(int argc, char **argv)
 	bad |= check("meeting_1_comes_beside_1_that_leaves", 2, 2, setup, one_leaves, all_met_once);
 	bad |= check("meeting_2_come_beside_1_that_leaves", 3, 3, setup, one_leaves, all_met_once);
 	bad |= check("meeting_2_come_beside_1_that_is_late", 3, 2, setup_second, one_is_late, second_was_held);
+	bad |= check("meeting_2_come_beside_1_that_comes_to_the_next", 3, 2, setup, one_comes_to_the_next, all_met_once);
 	bad |= check_ranks("ranks_2_start", start_both);
 	bad |= check_ranks("ranks_1_starts_beside_1_that_cancels", start_and_cancel);
 	return bad;

@@ -10,6 +10,9 @@
 static const char usage[] =
 	"usage: weir-trace check FILE     decides whether the recorded runs kept the rules of a dataflow\n"
 	"       weir-trace chrome FILE    writes JSON for chrome://tracing and Perfetto to the standard output\n"
+	"       weir-trace hidden FILE OP tells how much of the time of all ops of the kind OP, such as all_reduce, "
+	"passed\n"
+	"                                 beside other ops\n"
 	"FILE is a trace of weir_trace_write(); \"-\" is the standard input. check exits with 0 if there is no fault,\n"
 	"1 if there is one, and 2 if the file is not a trace.\n";
 
@@ -68,9 +71,24 @@ static int check(const struct trace *trace)
 	return faults != 0;
 }
 
+static int hidden(const struct trace *trace, const char *op)
+{
+	struct trace_hiding hiding;
+
+	if (!trace_hidden(trace, op, &hiding)) {
+		(void)fprintf(stderr, "weir-trace: no memory\n");
+		return 2;
+	}
+	(void)printf("%s: %zu ops, %.3f ms; %.3f ms (%.0f %%) beside other ops\n", op, hiding.ops,
+	             (double)hiding.total_ns / 1e6, (double)hiding.hidden_ns / 1e6,
+	             hiding.total_ns != 0 ? 100.0 * (double)hiding.hidden_ns / (double)hiding.total_ns : 0.0);
+	return 0;
+}
+
 int main(int argc, char *argv[])
 {
 	bool checks = argc == 3 && strcmp(argv[1], "check") == 0;
+	bool hides = argc == 4 && strcmp(argv[1], "hidden") == 0;
 	struct trace trace;
 	weir_error error;
 	size_t size;
@@ -81,7 +99,7 @@ int main(int argc, char *argv[])
 		(void)fputs(usage, stdout);
 		return 0;
 	}
-	if (!checks && (argc != 3 || strcmp(argv[1], "chrome") != 0)) {
+	if (!checks && !hides && (argc != 3 || strcmp(argv[1], "chrome") != 0)) {
 		(void)fputs(usage, stderr);
 		return 2;
 	}
@@ -96,6 +114,8 @@ int main(int argc, char *argv[])
 	free(bytes);
 	if (checks)
 		result = check(&trace);
+	else if (hides)
+		result = hidden(&trace, argv[3]);
 	else
 		trace_chrome(&trace, put, NULL);
 	trace_free(&trace);

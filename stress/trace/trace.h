@@ -138,6 +138,16 @@ size_t trace_check(const struct trace *trace, trace_report_fn *report, void *con
 /* The part of the check that looks for a cycle. */
 size_t trace_check_order(const struct trace *trace, trace_report_fn *report, void *context);
 
+/* --- hidden.c --- */
+
+struct trace_hiding {
+	size_t ops;
+	uint64_t total_ns, hidden_ns; /* of all of them; and beside other ops */
+};
+
+/* Adds up the ops of the kind `op`. Returns false if there was no memory. */
+bool trace_hidden(const struct trace *trace, const char *op, struct trace_hiding *out);
+
 /* --- chrome.c --- */
 
 typedef void trace_put_fn(void *context, const char *text);

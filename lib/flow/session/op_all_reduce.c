@@ -57,6 +57,16 @@ static enum weir_status check_inputs(const struct weiri_call *call)
 	return WEIR_OK;
 }
 
+/* The place of input 0, if the sum may be written over it; otherwise NULL. */
+static void *spent_place(const struct weiri_call *call)
+{
+	for (uint32_t i = 1; i < call->node->input_count; i++) {
+		if (call->inputs[i] == call->inputs[0])
+			return NULL;
+	}
+	return (call->taken & 1) != 0 ? weiri_tensor_writable(call->inputs[0]) : NULL;
+}
+
 /*
  * Sets *sum to a reference to the sum of the inputs of this graph, divided by `divisor`. Writes over
  * input 0 if this node is its last use and nobody else has it.
@@ -76,7 +86,7 @@ static enum weir_status add_up(const struct weiri_call *call, uint64_t divisor, 
 		*sum = weir_tensor_retain(first);
 		return WEIR_OK;
 	}
-	place = (call->taken & 1) != 0 ? weiri_tensor_writable(first) : NULL;
+	place = spent_place(call);
 	if (place == NULL) {
 		status = weiri_tensor_create(first->dtype, &first->shape, 0, call->allocator, &out);
 		if (status != WEIR_OK)
