@@ -47,6 +47,7 @@ TITLES = {
     "snapshot": "Several variables at one instant",
     "transaction": "Several variables changed at one instant",
     "update": "Changing a shared value",
+    "train": "Training one model",
     "publish": "Replacing a large value",
     "memory": "Memory while a reader is stopped",
     "wake": "Waking a thread",
