@@ -10,6 +10,9 @@
 const struct ring_contender *const bench_rings[] = {
 	&weir_ltq16_contender,
 	&weir_ltq64_contender,
+#if defined(__x86_64__) /* the only machines that have it */
+	&weir_span16_contender,
+#endif
 	&weir_mpsc_contender,
 	&weir_spsc_contender,
 #ifdef WEIR_BENCH_BOOST

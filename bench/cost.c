@@ -45,6 +45,7 @@ static weir_ring *ring;
 static weir_mpsc *mpsc;
 static weir_spsc *spsc;
 static weir_queue *queue;
+static weir_priority_queue *priority;
 static weir_critical_section *section;
 static weir_var *vars[VARIABLES];
 static _Alignas(64) weir_read reads[VARIABLES];
@@ -85,6 +86,14 @@ static void ring_16(void)
 static void ring_64(void)
 {
 	ring_of(WEIR_RING_FORMAT_LTQ64);
+}
+
+static void ring_spans(void)
+{
+	ring_of(weir_ring_memsize(
+				1, &(struct weir_ring_options){WEIR_RING_OPTIONS_INIT, .format = WEIR_RING_FORMAT_SPAN16}) != 0
+	            ? WEIR_RING_FORMAT_SPAN16
+	            : WEIR_RING_FORMAT_BEST);
 }
 
 static void ring_end(void)
@@ -203,6 +212,13 @@ static void queue_begin(void)
 	must(weir_queue_create(&options, &queue, NULL));
 }
 
+static void queue_for_batches_begin(void)
+{
+	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = CAPACITY, .flags = WEIR_QUEUE_BATCHES};
+
+	must(weir_queue_create(&options, &queue, NULL));
+}
+
 static void queue_end(void)
 {
 	must(weir_queue_destroy(queue, NULL));
@@ -218,6 +234,60 @@ static void queue_try_dequeue(void)
 	void *item;
 
 	must(weir_queue_try_dequeue(queue, &item));
+}
+
+static void queue_try_enqueue_many(void)
+{
+	void *items[BATCH] = {0};
+	size_t done;
+
+	must(weir_queue_try_enqueue_many(queue, items, BATCH, &done));
+}
+
+static void queue_try_dequeue_many(void)
+{
+	void *items[BATCH];
+	size_t done;
+
+	must(weir_queue_try_dequeue_many(queue, items, BATCH, &done));
+}
+
+/* A shuffle queue in which a draw has a choice. */
+static void shuffle_begin(void)
+{
+	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = CAPACITY, .order = WEIR_QUEUE_SHUFFLE,
+	                                     .seed = 1};
+
+	must(weir_queue_create(&options, &queue, NULL));
+	queue_try_enqueue_many();
+}
+
+static void priority_enqueue(void)
+{
+	static uint64_t draw = 1;
+
+	draw = draw * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	must(weir_priority_queue_try_enqueue(priority, (int64_t)(draw >> 40), 1));
+}
+
+static void priority_dequeue(void)
+{
+	int64_t key;
+	uint64_t number;
+
+	must(weir_priority_queue_try_dequeue(priority, &key, &number));
+}
+
+static void priority_begin(void)
+{
+	must(weir_priority_queue_create(CAPACITY, NULL, &priority, NULL));
+	for (int i = 0; i < BATCH; i++)
+		priority_enqueue();
+}
+
+static void priority_end(void)
+{
+	must(weir_priority_queue_destroy(priority, NULL));
 }
 
 static void queue_enqueue(void)
@@ -788,6 +858,10 @@ static const struct operation {
 	{"ring LTQ64 dequeue", ring_64, ring_enqueue, ring_dequeue, nothing, ring_end},
 	{"ring LTQ64 enqueue of 32", ring_64, nothing, ring_enqueue_many, ring_dequeue_many, ring_end},
 	{"ring LTQ64 dequeue of 32", ring_64, ring_enqueue_many, ring_dequeue_many, nothing, ring_end},
+	{"ring SPAN16 enqueue", ring_spans, nothing, ring_enqueue, ring_dequeue, ring_end},
+	{"ring SPAN16 dequeue", ring_spans, ring_enqueue, ring_dequeue, nothing, ring_end},
+	{"ring SPAN16 enqueue of 32", ring_spans, nothing, ring_enqueue_many, ring_dequeue_many, ring_end},
+	{"ring SPAN16 dequeue of 32", ring_spans, ring_enqueue_many, ring_dequeue_many, nothing, ring_end},
 	{"mpsc enqueue", mpsc_begin, nothing, mpsc_enqueue, mpsc_dequeue, mpsc_end},
 	{"mpsc dequeue", mpsc_begin, mpsc_enqueue, mpsc_dequeue, nothing, mpsc_end},
 	{"mpsc dequeue of 32", mpsc_begin, mpsc_enqueue_many, mpsc_dequeue_many, nothing, mpsc_end},
@@ -799,6 +873,16 @@ static const struct operation {
 	{"queue try dequeue", queue_begin, queue_try_enqueue, queue_try_dequeue, nothing, queue_end},
 	{"queue enqueue", queue_begin, nothing, queue_enqueue, queue_dequeue, queue_end},
 	{"queue dequeue", queue_begin, queue_enqueue, queue_dequeue, nothing, queue_end},
+	{"queue try enqueue of 32", queue_begin, nothing, queue_try_enqueue_many, queue_try_dequeue_many, queue_end},
+	{"queue try dequeue of 32", queue_begin, queue_try_enqueue_many, queue_try_dequeue_many, nothing, queue_end},
+	{"queue for batches try enqueue of 32", queue_for_batches_begin, nothing, queue_try_enqueue_many,
+     queue_try_dequeue_many, queue_end},
+	{"queue for batches try dequeue of 32", queue_for_batches_begin, queue_try_enqueue_many, queue_try_dequeue_many,
+     nothing, queue_end},
+	{"shuffle queue try enqueue", shuffle_begin, nothing, queue_try_enqueue, queue_try_dequeue, queue_end},
+	{"shuffle queue try dequeue", shuffle_begin, queue_try_enqueue, queue_try_dequeue, nothing, queue_end},
+	{"priority enqueue", priority_begin, nothing, priority_enqueue, priority_dequeue, priority_end},
+	{"priority dequeue", priority_begin, priority_enqueue, priority_dequeue, nothing, priority_end},
 	{"critical section, free", section_begin, nothing, section_execute, nothing, section_end},
 	{"eventcount notify, no waiter", nothing, nothing, notify, nothing, nothing},
 	{"variable read, release", vars_begin, nothing, read_release, nothing, vars_end},

@@ -7,6 +7,7 @@
 static const struct stress_scenario scenarios[] = {
 	{"ring_ltq16", "no loss, duplicate or reordering; exact capacity; closing is final", scenario_ring_ltq16},
 	{"ring_ltq64", "the same with slots of one word", scenario_ring_ltq64},
+	{"ring_span16", "the same of spans, in which a batch is one publication", scenario_ring_span16},
 	{"ring_stopped", "a thread stalled anywhere in a ring blocks no other", scenario_ring_stopped},
 	{"mpsc_ltq16", "the same for rings of one consumer", scenario_mpsc_ltq16},
 	{"mpsc_ltq64", "the same with slots of one word", scenario_mpsc_ltq64},

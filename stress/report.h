@@ -6,7 +6,7 @@
 
 #include "harness.h"
 
-enum { STRESS_NOTES = 16, STRESS_RESULTS = 64, STRESS_MESSAGE = 8192 };
+enum { STRESS_NOTES = 16, STRESS_RESULTS = 96, STRESS_MESSAGE = 8192 };
 
 struct stress_note_line {
 	const char *name;

@@ -313,6 +313,14 @@ void scenario_ring_ltq64(void)
 	play_rounds(ANY_RING_MPMC, WEIR_RING_FORMAT_LTQ64);
 }
 
+void scenario_ring_span16(void)
+{
+	if (stress_has_ltq16())
+		play_rounds(ANY_RING_MPMC, WEIR_RING_FORMAT_SPAN16);
+	else
+		stress_skip("this machine has no 16-byte compare-and-swap");
+}
+
 void scenario_mpsc_ltq16(void)
 {
 	if (stress_has_ltq16())

@@ -164,6 +164,7 @@ void scenario_ring_stopped(void)
 
 	stress_stop_prepare();
 	if (stress_has_ltq16()) {
+		stop_in_ring(self, "SPAN16", WEIR_RING_FORMAT_SPAN16, stopping_part_end(7));
 		stop_in_ring(self, "LTQ16", WEIR_RING_FORMAT_LTQ16, stopping_part_end(6));
 		stop_in_mpsc(self, "one consumer, LTQ16", WEIR_RING_FORMAT_LTQ16, stopping_part_end(5));
 	}

@@ -4,9 +4,10 @@
 #ifndef STRESS_SCENARIOS_H
 #define STRESS_SCENARIOS_H
 
-/* LTQ16 is not available on every machine. */
+/* LTQ16 and SPAN16 are not available on every machine. */
 int stress_has_ltq16(void);
 void scenario_ring_ltq16(void);
+void scenario_ring_span16(void);
 void scenario_ring_ltq64(void);
 void scenario_ring_stopped(void);
 void scenario_mpsc_ltq16(void);

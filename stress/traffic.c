@@ -48,12 +48,13 @@ static void check_not_above_capacity(struct round *round)
 }
 
 /*
- * A refusal is not exact in three cases: a fair queue refuses if other calls wait, a shuffle queue
- * if a put or take is under way, and batches hold items.
+ * Of FIFO queues a refusal is not exact in two cases: a fair queue refuses if other calls wait, and
+ * batches hold items. A shuffle queue may keep a minimum.
  */
 static int answers_exactly(const struct round *round)
 {
-	return round->options.order == WEIR_QUEUE_FIFO && round->options.flags == 0 && !has_batches(round);
+	return round->options.order == WEIR_QUEUE_FIFO && (round->options.flags & WEIR_QUEUE_FAIR) == 0 &&
+	       !has_batches(round);
 }
 
 static void check_was_full(struct round *round, uint64_t out_before)
@@ -238,6 +239,8 @@ static weir_queue *make_queue(struct round *round, struct stress_thread *self)
 	                                .flags = stress_one_in(self, 3) ? WEIR_QUEUE_FAIR : 0,
 	                                .drop = on_drop,
 	                                .drop_context = round};
+	if (round->traffic->order == WEIR_QUEUE_FIFO && stress_one_in(self, 2))
+		round->options.flags |= WEIR_QUEUE_BATCHES;
 	if (round->traffic->order == WEIR_QUEUE_PRIORITY)
 		round->options.key = few_keys;
 	if (round->traffic->order == WEIR_QUEUE_SHUFFLE)

@@ -5,7 +5,7 @@
 
 #include <weir/ring.h>
 
-#include "queue/shuffle.h"
+#include "ring/layout.h"
 
 /* -- creating ---------------------------------------------------------------------------------- */
 
@@ -55,7 +55,7 @@ Test(queue, create_refuses_bad_options_and_says_which)
 	bad.min_after_dequeue = 4;
 	expect_refused(bad, "min_after_dequeue 4");
 	bad.min_after_dequeue = 0;
-	bad.capacity = (size_t)WEIRI_SHUFFLE_MAX_CAPACITY + 1;
+	bad.capacity = (size_t)WEIRI_DRAW_MAX_CAPACITY + 1;
 	expect_refused(bad, "shuffle");
 }
 

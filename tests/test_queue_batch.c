@@ -858,3 +858,56 @@ Test(queue_batch, a_dequeue_beside_what_went_back_and_what_comes_in_is_not_told_
 	}
 	destroy(beside.queue);
 }
+
+/* -- a ring for batches ------------------------------------------------------------------------ */
+
+Test(queue_batch, a_queue_for_batches_moves_whole_batches_and_single_items_in_order)
+{
+	weir_queue *queue = queue_with((struct weir_queue_options){.capacity = 300, .flags = WEIR_QUEUE_BATCHES});
+	static void *items[400], *got[400];
+	size_t in = 0, out = 0, done;
+
+	for (size_t round = 0; round < 40; round++) {
+		size_t count = 1 + round * 37 % 400, room = 300 - (in - out);
+
+		for (size_t i = 0; i < count; i++)
+			items[i] = item(in + i);
+		cr_assert_eq(weir_queue_try_enqueue_many(queue, items, count, &done), WEIR_OK);
+		cr_assert_eq(done, count < room ? count : room, "the exact room");
+		in += done;
+		cr_assert_eq(weir_queue_size_approx(queue), in - out);
+		cr_assert_eq(weir_queue_try_dequeue(queue, &got[0]), WEIR_OK);
+		cr_assert_eq(number_of(got[0]), out++);
+		cr_assert_eq(weir_queue_try_dequeue_many(queue, got, 400, &done), in == out ? WEIR_WOULD_BLOCK : WEIR_OK);
+		for (size_t i = 0; i < done; i++)
+			cr_assert_eq(number_of(got[i]), out++);
+	}
+	destroy(queue);
+}
+
+Test(queue_batch, a_queue_for_batches_gives_a_batch_that_failed_back)
+{
+	weir_queue *queue = queue_with((struct weir_queue_options){.capacity = 8, .flags = WEIR_QUEUE_BATCHES});
+	void *items[8];
+
+	put(queue, 0, 5);
+	cr_expect_eq(weir_queue_dequeue_many(queue, items, 6, 0, NULL, NULL), WEIR_DEADLINE_EXCEEDED);
+	put(queue, 5, 3);
+	cr_expect_eq(weir_queue_close(queue, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
+	cr_expect_eq(weir_queue_dequeue_many(queue, items, 6, 0, NULL, NULL), WEIR_OK);
+	for (size_t i = 0; i < 6; i++)
+		cr_expect_eq(number_of(items[i]), i);
+	cr_expect_eq(weir_queue_dequeue_many(queue, items, 3, 0, NULL, NULL), WEIR_OUT_OF_RANGE);
+	cr_expect_eq(weir_queue_size_approx(queue), 2);
+	destroy(queue);
+}
+
+Test(queue_batch, only_a_fifo_queue_is_for_batches)
+{
+	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = 4, .order = WEIR_QUEUE_SHUFFLE,
+	                                     .flags = WEIR_QUEUE_BATCHES};
+	weir_queue *queue = NULL;
+
+	cr_expect_eq(weir_queue_create(&options, &queue, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_null(queue);
+}

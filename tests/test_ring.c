@@ -1,5 +1,5 @@
 /*
- * test_ring.c - the ring, in both slot formats.
+ * test_ring.c - the ring, in every format.
  */
 #include <criterion/criterion.h>
 
@@ -11,9 +11,11 @@
 #include "base/atomic.h"
 #include "failing_allocator.h"
 #include "ring/ring.h"
+#include "ring/span16.h"
 
-static const enum weir_ring_format formats[] = {WEIR_RING_FORMAT_LTQ16, WEIR_RING_FORMAT_LTQ64};
-enum { FORMATS = 2 };
+static const enum weir_ring_format formats[] = {WEIR_RING_FORMAT_LTQ16, WEIR_RING_FORMAT_LTQ64,
+                                                WEIR_RING_FORMAT_SPAN16};
+enum { FORMATS = 3 };
 
 /* Returns NULL if this machine does not have the format. */
 static weir_ring *make(enum weir_ring_format format, size_t capacity)
@@ -22,7 +24,7 @@ static weir_ring *make(enum weir_ring_format format, size_t capacity)
 	weir_ring *ring = NULL;
 	enum weir_status status = weir_ring_create(capacity, &options, &ring, NULL);
 
-	cr_assert(status == WEIR_OK || (status == WEIR_UNIMPLEMENTED && format == WEIR_RING_FORMAT_LTQ16));
+	cr_assert(status == WEIR_OK || (status == WEIR_UNIMPLEMENTED && format != WEIR_RING_FORMAT_LTQ64));
 	return ring;
 }
 
@@ -380,7 +382,7 @@ Test(ring, lives_in_memory_of_the_callers)
 		weir_ring *ring = NULL;
 		uint64_t value;
 
-		if (size == 0) /* LTQ16 on a machine without it */
+		if (size == 0) /* the machine has no 16-byte compare-and-swap */
 			continue;
 		cr_assert_leq(size, sizeof(memory));
 		memset(memory, 0xa5, sizeof(memory));
@@ -524,4 +526,148 @@ static void check_leap(weir_ring *ring, size_t capacity)
 Test(ring, an_old_hint_costs_the_logarithm_of_its_age)
 {
 	each_format(4, check_leap);
+}
+
+/* -- batches ----------------------------------------------------------------------------------- */
+
+enum { LONGEST_BATCH = 600 };
+
+/* Batches of all lengths, taken in other lengths, beside single values; all ends are exact. */
+static void pass_batches_of_all_lengths(weir_ring *ring, size_t capacity)
+{
+	static uint64_t values[LONGEST_BATCH];
+	uint64_t in = 0, out = 0, value;
+	size_t done;
+
+	for (size_t i = 0; i < 250; i++) {
+		size_t count = 1 + i * i * 31 % LONGEST_BATCH, room = capacity - (size_t)(in - out);
+
+		for (size_t k = 0; k < count; k++)
+			values[k] = in + k;
+		cr_assert_eq(weir_ring_try_enqueue_many(ring, values, count, &done), room != 0 ? WEIR_OK : WEIR_WOULD_BLOCK);
+		cr_assert_eq(done, count < room ? count : room, "the exact room");
+		in += done;
+		cr_assert_eq(weir_ring_size_approx(ring), in - out);
+		if (i % 3 == 0 && weir_ring_try_dequeue(ring, &value) == WEIR_OK)
+			cr_assert_eq(value, out++);
+		if (i % 5 == 0 && weir_ring_try_enqueue(ring, in) == WEIR_OK)
+			in++;
+		count = 1 + i * 57 % LONGEST_BATCH;
+		if (weir_ring_try_dequeue_many(ring, values, count, &done) != WEIR_OK)
+			done = 0;
+		cr_assert_eq(done, count < in - out ? count : in - out, "exactly what is inside");
+		for (size_t k = 0; k < done; k++)
+			cr_assert_eq(values[k], out++);
+	}
+}
+
+Test(ring, batches_of_all_lengths_are_exact)
+{
+	static const size_t capacities[] = {1, 2, 3, 5, 100, 255, 256, 257, 1000, 2048};
+
+	for (size_t i = 0; i < sizeof(capacities) / sizeof(capacities[0]); i++)
+		each_format(capacities[i], pass_batches_of_all_lengths);
+}
+
+/* A hint that is the end of an early span finds the tail behind spans of many lengths. */
+static void check_old_hint_behind_spans(weir_ring *ring, size_t capacity)
+{
+	static uint64_t values[LONGEST_BATCH];
+	uint64_t old = weiri_load_relaxed(&ring->tail_hint), value;
+	size_t done;
+
+	for (size_t i = 0; i < 500; i++) {
+		size_t count = 1 + i * 7 % (capacity / 2);
+
+		cr_assert_eq(weir_ring_try_enqueue_many(ring, values, count, &done), WEIR_OK);
+		weiri_store_relaxed(&ring->tail_hint, old);
+		cr_assert_eq(weir_ring_size_approx(ring), count);
+		cr_assert_eq(weir_ring_try_enqueue(ring, i), WEIR_OK);
+		if (i % 50 == 0)
+			old = weiri_load_relaxed(&ring->tail_hint);
+		cr_assert_eq(weir_ring_try_dequeue_many(ring, values, count, &done), WEIR_OK);
+		cr_assert_eq(done, count);
+		cr_assert_eq(weir_ring_try_dequeue(ring, &value), WEIR_OK);
+		cr_assert_eq(value, i);
+	}
+}
+
+Test(ring, old_hints_find_the_tail_behind_spans)
+{
+	each_format(8, check_old_hint_behind_spans);
+	each_format(700, check_old_hint_behind_spans);
+}
+
+/* The words of the span ring are used up after 2^56 values. It then says "full" for ever. */
+Test(ring, a_span_ring_without_tickets_stays_full)
+{
+	weir_ring *ring = make(WEIR_RING_FORMAT_SPAN16, 8);
+	uint64_t last = (UINT64_C(1) << TICKET_BITS) - LONGEST, values[8] = {1, 2, 3, 4, 5}, value;
+	size_t done;
+
+	if (ring == NULL)
+		return;
+	weiri_store_relaxed(&ring->tail_hint, last - 3);
+	weiri_store_relaxed(&ring->limit, last - 3);
+	weiri_store_relaxed(&ring->head, (last - 3) << OFFSET_BITS);
+	cr_assert_eq(weir_ring_try_enqueue_many(ring, values, 5, &done), WEIR_OK);
+	cr_assert_eq(done, 3);
+	for (uint64_t i = 1; i <= 3; i++) {
+		cr_assert_eq(weir_ring_try_dequeue(ring, &value), WEIR_OK);
+		cr_assert_eq(value, i);
+	}
+	cr_assert_eq(weir_ring_try_dequeue(ring, &value), WEIR_WOULD_BLOCK);
+	cr_assert_eq(weir_ring_try_enqueue(ring, 1), WEIR_WOULD_BLOCK);
+	cr_assert_eq(weir_ring_try_enqueue_many(ring, values, 5, &done), WEIR_WOULD_BLOCK);
+	weir_ring_destroy(ring, NULL);
+}
+
+/* Producers that are stalled inside an enqueue keep all arenas. Batches still go in, one by one. */
+Test(ring, batches_go_in_while_all_arenas_are_borrowed)
+{
+	weir_ring *ring = make(WEIR_RING_FORMAT_SPAN16, 16);
+	uint64_t values[16];
+	size_t done;
+
+	if (ring == NULL)
+		return;
+	for (size_t i = 0; i < ARENAS; i++)
+		weiri_store_relaxed(&((struct arena *)ring->spares)[i].next, NO_CELL);
+	for (int round = 0; round < 3; round++) {
+		for (uint64_t i = 0; i < 16; i++)
+			values[i] = i + 1;
+		cr_assert_eq(weir_ring_try_enqueue_many(ring, values, 16, &done), WEIR_OK);
+		cr_assert_eq(done, 16);
+		cr_assert_eq(weir_ring_try_enqueue_many(ring, values, 1, &done), WEIR_WOULD_BLOCK);
+		memset(values, 0, sizeof(values));
+		cr_assert_eq(weir_ring_try_dequeue_many(ring, values, 16, &done), WEIR_OK);
+		for (uint64_t i = 0; i < 16; i++)
+			cr_assert_eq(values[i], i + 1);
+	}
+	weir_ring_destroy(ring, NULL);
+}
+
+Test(ring, a_span_ring_knows_whether_there_is_room_and_a_value)
+{
+	weir_ring *ring = make(WEIR_RING_FORMAT_SPAN16, 4);
+	const struct weiri_ring_ops *ops = ring != NULL ? weiri_ring_ops_of(ring) : NULL;
+	uint64_t values[4] = {1, 2, 3, 4};
+	enum weir_status status;
+	size_t done;
+
+	if (ring == NULL)
+		return;
+	cr_assert(ops->has_room(ring) && !ops->has_value(ring));
+	cr_assert_eq(weir_ring_try_enqueue_many(ring, values, 4, &done), WEIR_OK);
+	cr_assert(!ops->has_room(ring) && ops->has_value(ring));
+	cr_assert_eq(weir_ring_try_dequeue_many(ring, values, 3, &done), WEIR_OK);
+	cr_assert(ops->has_room(ring) && ops->has_value(ring), "in the middle of a span");
+	weir_ring_close(ring);
+	cr_assert_eq(weiri_ring_enqueue(ring, values, 2, true, &status), 2, "admitted before the close");
+	cr_assert_eq(weiri_ring_dequeue(ring, values, 4, WEIRI_RING_LEAVE, NULL, &status), 3);
+	cr_assert_eq(status, WEIR_WOULD_BLOCK, "not sealed");
+	cr_assert(!ops->has_value(ring));
+	cr_assert_eq(weir_ring_try_dequeue(ring, values), WEIR_OUT_OF_RANGE);
+	cr_assert(!ops->has_room(ring) && !ops->has_value(ring));
+	weir_ring_destroy(ring, NULL);
 }

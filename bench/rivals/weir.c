@@ -24,6 +24,11 @@ static void *ring_create_16(size_t capacity)
 	return ring_create(capacity, WEIR_RING_FORMAT_BEST);
 }
 
+static void *ring_create_spans(size_t capacity)
+{
+	return ring_create(capacity, WEIR_RING_FORMAT_SPAN16);
+}
+
 static void *ring_create_64(size_t capacity)
 {
 	return ring_create(capacity, WEIR_RING_FORMAT_LTQ64);
@@ -66,6 +71,16 @@ static uint64_t ring_pairs(void *self, uint64_t count)
 const struct ring_contender weir_ltq16_contender = {
 	.about = {.name = "weir", .version = "LTQ16, or the best of this machine", .lock_free = 1},
 	.create = ring_create_16,
+	.destroy = ring_destroy,
+	.enqueue = ring_enqueue,
+	.dequeue = ring_dequeue,
+	.enqueue_many = ring_enqueue_many,
+	.dequeue_many = ring_dequeue_many,
+	.pairs = ring_pairs,
+};
+const struct ring_contender weir_span16_contender = {
+	.about = {.name = "weir SPAN16", .version = "for batches", .lock_free = 1},
+	.create = ring_create_spans,
 	.destroy = ring_destroy,
 	.enqueue = ring_enqueue,
 	.dequeue = ring_dequeue,

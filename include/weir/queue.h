@@ -37,11 +37,10 @@
  * (2) A thread's first call of Weir allocates its record.
  * (3) Up to the deadline.
  *
- * Full and empty. weir_queue_try_enqueue() and _try_dequeue() report the state of the store. Of a
- * FIFO queue both answers are exact (weir/ring.h). Of a priority queue they are as exact as those
- * of weir/priority_queue.h. Of a shuffle queue they are exact only while no other call is under
- * way. They are weaker while a batch that cannot be filled returns its items: see
- * lib/weir/queue/contents.c.
+ * Full and empty. weir_queue_try_enqueue() and _try_dequeue() report the state of the store. Of
+ * FIFO and shuffle queues both answers are exact (weir/ring.h). Of a priority queue they are as exact
+ * as those of weir/priority_queue.h. They are weaker while a batch that cannot be filled returns its
+ * items: see lib/weir/queue/contents.c.
  *
  * Stalled threads. A thread that is stalled inside a call delays no call that does not wait. What
  * it can delay are waiting operations, because threads complete these for each other:
@@ -90,8 +89,17 @@ enum weir_queue_order {
 	WEIR_QUEUE_PRIORITY = 2 /* the smallest key leaves first, equal keys in FIFO order */
 };
 
-/* flags: a newcomer goes behind the waiters */
-enum weir_queue_flags { WEIR_QUEUE_FAIR = 1 };
+enum weir_queue_flags {
+	WEIR_QUEUE_FAIR = 1, /* a newcomer goes behind the waiters */
+	/*
+	 * FIFO only. For queues whose items mostly move in batches: the ring inside has the format SPAN16
+	 * (weir/ring.h) if the machine has it. There a batch of up to 256 items that finds room goes in
+	 * by one compare-and-swap, and a batch comes out by one for each 64; otherwise each item takes
+	 * one. Single items are slower between threads at full speed, and the ring takes about 100 bytes
+	 * for each item of the capacity instead of 16.
+	 */
+	WEIR_QUEUE_BATCHES = 2
+};
 
 /* Called for each item that is still stored when the queue is destroyed. */
 typedef void weir_queue_drop_fn(void *context, void *item);
@@ -131,6 +139,7 @@ struct weir_queue_options {
  * - an argument is NULL, struct_size is wrong, or the order or a flag is unknown;
  * - the capacity is 0 or too large;
  * - min_after_dequeue is not less than the capacity, or the queue does not shuffle;
+ * - WEIR_QUEUE_BATCHES is set, and the queue is not FIFO;
  * - a priority queue has no key, or another queue has one.
  * @since 0.1
  */
@@ -165,9 +174,9 @@ WEIR_API enum weir_status weir_queue_try_enqueue(weir_queue *queue, void *item);
  * Errors: WEIR_WOULD_BLOCK if none may leave now, WEIR_OUT_OF_RANGE if the queue is drained,
  * WEIR_INVALID_ARGUMENT, WEIR_RESOURCE_EXHAUSTED as above.
  *
- * Calls under way make WEIR_WOULD_BLOCK come early. In a shuffle queue, an enqueue or dequeue can
- * hold back one item, or the room for one, until it ends; this concerns both try_ calls. In a
- * priority queue, each enqueue under way occupies the room for one item; this concerns enqueues.
+ * In a priority queue, each enqueue under way occupies the room for one item, so that enqueues get
+ * WEIR_WOULD_BLOCK early. In a shuffle queue, each dequeue under way may hold one item that no other
+ * dequeue can draw until it ends.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_queue_try_dequeue(weir_queue *queue, void **item);
@@ -377,15 +386,13 @@ struct weir_queue_stats {
 	 * Items enqueued and dequeued. Exact if no call is under way. Otherwise each number was correct
 	 * at some moment of the call, and the moment of items_out was not later than that of items_in.
 	 * A batch that is being collected counts as dequeued, and the items it returns do not. In a
-	 * shuffle queue, calls under way make both numbers inexact. In a priority queue both restart at
-	 * 2^39, or later if the queue is small.
+	 * priority queue both restart at 2^39, or later if the queue is small.
 	 */
 	uint64_t items_in;
 	uint64_t items_out;
 	/*
-	 * The largest number of items seen at one time: a lower bound. In a shuffle queue every enqueue
-	 * looks. Otherwise every 64th enqueue looks (four times per capacity, if that is below 512),
-	 * and the number is exact once an enqueue found the queue full. So with one producer it is less
+	 * The largest number of items seen at one time: a lower bound. Every 64th enqueue looks (four
+	 * times per capacity, if that is below 512), and the number is exact once an enqueue found the queue full. So with one producer it is less
 	 * than 64 below the truth. Each producer that is stalled between its enqueue and its look may
 	 * lose one look.
 	 */

@@ -18,7 +18,14 @@
  * | weir_ring_capacity, _format | any       | wait-free     | nothing   | no        | yes         |
  *
  * (1) In the LTQ64 format an enqueue waits while 64 threads are stalled inside enqueues of the same
- *     ring. LTQ16 has no such limit.
+ *     ring. The other formats have no such limit.
+ *
+ * Formats. LTQ16 and LTQ64 are the same ring in two forms: LTQ64 does without a 16-byte
+ * compare-and-swap. SPAN16 is a ring of its own for batches. A batch of up to 256 values goes in by
+ * one compare-and-swap (and an exchange on a line that is mostly the thread's own), and comes out by
+ * one, where the others need one for each value; the values of a batch of up to 256 become visible
+ * together. Single values are as fast on one thread, and slower between threads at full speed. It
+ * needs the same machine as LTQ16, and about 100 bytes for each value of the capacity instead of 16.
  *
  * Ordering. What a thread wrote before it enqueued a value is visible to the thread that dequeues
  * the value. What a thread wrote before it closed the ring is visible to every thread that finds
@@ -44,7 +51,8 @@ typedef struct weir_ring weir_ring;
 enum weir_ring_format {
 	WEIR_RING_FORMAT_BEST = 0,  /* LTQ16 if the machine has a lock-free 16-byte CAS, else LTQ64 */
 	WEIR_RING_FORMAT_LTQ16 = 1, /* 16-byte slots: one CAS16 to enqueue, one CAS64 to dequeue */
-	WEIR_RING_FORMAT_LTQ64 = 2  /* single-width C11 atomics only; slots refer to cells */
+	WEIR_RING_FORMAT_LTQ64 = 2, /* single-width C11 atomics only; slots refer to cells */
+	WEIR_RING_FORMAT_SPAN16 = 3 /* for batches: one publication for all values of a batch */
 };
 
 enum weir_ring_limits {
@@ -65,8 +73,8 @@ struct weir_ring_options {
  * are the fastest. options may be NULL, and error may be NULL, here and everywhere.
  *
  * Errors: WEIR_INVALID_ARGUMENT if out is NULL, the capacity is out of bounds, the format or a flag
- * is unknown, or struct_size is wrong. WEIR_UNIMPLEMENTED if the machine does not support LTQ16 and
- * the options ask for it. WEIR_RESOURCE_EXHAUSTED.
+ * is unknown, or struct_size is wrong. WEIR_UNIMPLEMENTED if the options ask for LTQ16 or SPAN16 and
+ * the machine has no lock-free 16-byte compare-and-swap. WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_ring_create(size_t capacity, const struct weir_ring_options *options,
@@ -119,7 +127,8 @@ WEIR_API enum weir_status weir_ring_try_dequeue(weir_ring *ring, uint64_t *value
  * Enqueues as many of values[0 .. count-1] as fit, in order, and stores their number in *done.
  * Returns WEIR_OK if at least one was enqueued or count is 0, else the status of
  * weir_ring_try_enqueue(). Each value is one linearizable enqueue; enqueues of other threads may
- * come between them.
+ * come between them (in the SPAN16 format: only behind each 256th, or where the ring was full, or
+ * while 8 threads are inside this call).
  * @since 0.1
  */
 WEIR_API enum weir_status weir_ring_try_enqueue_many(weir_ring *ring, const uint64_t values[],
@@ -127,7 +136,8 @@ WEIR_API enum weir_status weir_ring_try_enqueue_many(weir_ring *ring, const uint
 
 /*
  * Dequeues up to `count` values into values[] and stores their number in *done. Returns WEIR_OK if
- * at least one was dequeued or count is 0, else the status of weir_ring_try_dequeue().
+ * at least one was dequeued or count is 0, else the status of weir_ring_try_dequeue(). All of
+ * values[] may be overwritten.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_ring_try_dequeue_many(weir_ring *ring, uint64_t values[],

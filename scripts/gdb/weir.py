@@ -118,9 +118,24 @@ def owner_of(op):
 # ---- queues ----
 
 
+def span_counts(ring):
+    """The same for a ring of spans, from its head and its slots, one of which describes the newest span."""
+    shift, slots = number(ring["shape"]["shift"]), number(ring["shape"]["mask"]) + 1
+    if slots > MOST_SLOTS:
+        return None
+    memory = bytes(gdb.selected_inferior().read_memory(number(ring["slots"]), slots * 16))
+    states = [word[0] & (1 << 63) - 1 for word in struct.iter_unpack("=QQ", memory)]
+    head = unsigned(ring["head"])
+    out = (head >> 8) + (head & 0xFF) - slots
+    ends = [(state >> 9 << shift | i) + (state & 0x1FF) for i, state in enumerate(states) if state != 0]
+    return max([end - slots for end in ends] + [out]), out
+
+
 def ring_counts(ring):
     """Returns how many values went in and came out, which follows from the laps of the slots. None: there are too many slots."""
     capacity = number(ring["capacity"])
+    if "SPAN16" in str(ring["format"]):
+        return span_counts(ring)
     wide = "LTQ16" in str(ring["format"])
     if capacity > MOST_SLOTS:
         return None
@@ -132,11 +147,6 @@ def ring_counts(ring):
     else:
         states = [(word & (1 << 63) - 1) >> number(ring["cell_bits"]) for word in words]
     return sum(state + 1 >> 1 for state in states), sum(state >> 1 for state in states)
-
-
-def shuffle_counts(shuffle):
-    out = unsigned(shuffle["draws"]["takes"])
-    return out + (unsigned(shuffle["credits"]) & 0xFFFFFF), out
 
 
 def priority_counts(queue):
@@ -153,7 +163,7 @@ def priority_counts(queue):
 
 
 def store_counts(queue):
-    for store, counts in (("ring", ring_counts), ("shuffle", shuffle_counts), ("priority", priority_counts)):
+    for store, counts in (("ring", ring_counts), ("drawn", ring_counts), ("priority", priority_counts)):
         if number(queue[store]) != 0:
             return counts(queue[store].dereference())
     return None

@@ -1,6 +1,5 @@
 /*
- * check_ring.c - the ring for any number of consumers and the ring for one consumer, in both slot
- * formats.
+ * check_ring.c - the ring for any number of consumers and the ring for one consumer, in every format.
  *
  * A scope gives each thread a row of calls, a letter each; LETTERS says what each letter does.
  *
@@ -19,8 +18,8 @@
  * store buffering between two slots.
  *
  * Each value is the address of plain data that is written immediately before, so a missing order
- * shows as a race. For LTQ16 the checker's memory treats a slot as one location whose halves can be
- * accessed (memory.c).
+ * shows as a race. For LTQ16 and SPAN16 the checker's memory treats a slot as one location whose halves
+ * can be accessed (memory.c).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,12 +29,14 @@
 #include "model/judged.h"
 #include "model/scope.h"
 #include "ring/layout.h"
+#include "ring/span16.h"
 
-enum { THREADS = 5, CALLS = 4, ROWS = THREADS + 1 }; /* the last row belongs to setup */
+enum { THREADS = 5, CALLS = 6, ROWS = THREADS + 1 }; /* the last row belongs to setup */
 enum { NEVER_EMPTY = 1, NEVER_FULL = 2 };
 enum { REDUCED = 4 }; /* this many scopes, from the first, are also run without reduction */
 /* How many of the scopes with states merged are in the short form. */
-enum { QUICK_16 = 8, QUICK_64 = 6, QUICK_APART = 1 };
+enum { QUICK_16 = 8, QUICK_64 = 6, QUICK_APART = 1, QUICK_SPANS = 3 };
+enum { BATCH = 3 };
 
 struct value {
 	int row, place; /* place counts from 1 */
@@ -51,82 +52,114 @@ static const struct scope {
 	 * inside, and the value of both hints (at most `passed`; 0: the hints are left unchanged).
 	 */
 	unsigned passed, inside, hint;
+	/* Before all this, so many batches of 2 have passed. */
+	unsigned batches;
 } scopes[] =
 	{
-		{"n1_1_producer_x1_1_consumer_x1", 1, {"e", "d"}, 0, 0, 0, 0},
-		{"n1_1_producer_x2_1_consumer_x2", 1, {"ee", "dd"}, 0, 0, 0, 0},
-		{"n2_1_producer_x2_1_consumer_x2", 2, {"ee", "dd"}, 0, 0, 0, 0},
-		{"close_n1_1_producer_x1_1_consumer_x1", 1, {"e", "d", "c"}, 0, 0, 0, 0},
-		{"n1_2_producers_x1_1_consumer_x1", 1, {"e", "e", "d"}, 0, 0, 0, 0},
-		{"n2_2_producers_x1_1_consumer_x1", 2, {"e", "e", "d"}, 0, 0, 0, 0},
-		{"n1_2_producers_x1_2_consumers_x1", 1, {"e", "e", "d", "d"}, 0, 0, 0, 0},
-		{"close_n1_1_producer_x2_1_consumer_x2", 1, {"ee", "dd", "c"}, 0, 0, 0, 0},
-		{"close_n2_1_producer_x2_1_consumer_x2", 2, {"ee", "dd", "c"}, 0, 0, 0, 0},
-		{"close_n1_2_producers_x1_1_consumer_x1", 1, {"e", "e", "d", "c"}, 0, 0, 0, 0},
-		{"close_n1_2_consumers_x1_then_1_enqueue_each", 1, {"de", "de", "c"}, 0, 0, 0, 0},
-		{"close_n2_enqueue_close_enqueue_1_consumer_x2", 2, {"ece", "dd"}, 0, 0, 0, 0},
-		{"n2_batch_of_2_1_consumer_x2", 2, {"m", "dd"}, 0, 0, 0, 0},
-		{"n1_batch_of_2_1_consumer_batch_of_2", 1, {"m", "b"}, 0, 0, 0, 0},
-		{"n2_batches_of_2_1_consumer_batch_of_2", 2, {"m", "m", "b"}, 0, 0, 0, 0},
-		{"n2_batch_of_2_2_consumers_batch_of_2", 2, {"m", "b", "b"}, 0, 0, 0, 0},
-		{"close_n2_batch_of_2_1_consumer_batch_of_2", 2, {"m", "b", "c"}, 0, 0, 0, 0},
-		{"n2_never_empty_2_threads", 2, {"ed", "d"}, NEVER_EMPTY, 0, 1, 0},
-		{"n2_never_empty_3_threads", 2, {"ed", "d", "e"}, NEVER_EMPTY, 0, 1, 0},
-		{"n2_never_full_2_threads", 2, {"de", "e"}, NEVER_FULL, 0, 1, 0},
-		{"n2_never_full_3_threads", 2, {"de", "e", "d"}, NEVER_FULL, 0, 1, 0},
-		{"n2_never_empty_hints_behind", 2, {"ed", "d"}, NEVER_EMPTY, 7, 1, 6},
-		{"n2_never_full_hints_behind", 2, {"de", "e"}, NEVER_FULL, 7, 1, 7},
-		{"n2_never_full_hints_behind_beside_a_batch", 2, {"b", "e", "e"}, 0, 6, 2, 6},
-		{"n4_hints_behind_2_producers", 4, {"e", "m"}, 0, 7, 0, 7},
-		{"n4_hints_behind_2_consumers", 4, {"d", "b"}, 0, 7, 3, 7},
-		{"n2_close_enqueue_hints_behind", 2, {"e", "ce"}, 0, 7, 0, 7},
-		{"n2_never_empty_hints_far_behind", 2, {"ed", "d"}, NEVER_EMPTY, 14, 1, 1},
-		{"n2_never_full_hints_far_behind", 2, {"de", "e"}, NEVER_FULL, 14, 1, 1},
-		{"n3_hints_far_behind_2_producers", 3, {"e", "e"}, 0, 14, 1, 1},
-		{"n3_hints_far_behind_2_consumers", 3, {"d", "d"}, 0, 14, 2, 1},
-		{"n1_close_beside_closed", 1, {"c", "q"}, 0, 0, 0, 0},
-		{"n1_size_beside_2_enqueues_2_dequeues", 1, {"ee", "dd", "s"}, 0, 0, 0, 0},
+		{"n1_1_producer_x1_1_consumer_x1", 1, {"e", "d"}, 0, 0, 0, 0, 0},
+		{"n1_1_producer_x2_1_consumer_x2", 1, {"ee", "dd"}, 0, 0, 0, 0, 0},
+		{"n2_1_producer_x2_1_consumer_x2", 2, {"ee", "dd"}, 0, 0, 0, 0, 0},
+		{"close_n1_1_producer_x1_1_consumer_x1", 1, {"e", "d", "c"}, 0, 0, 0, 0, 0},
+		{"n1_2_producers_x1_1_consumer_x1", 1, {"e", "e", "d"}, 0, 0, 0, 0, 0},
+		{"n2_2_producers_x1_1_consumer_x1", 2, {"e", "e", "d"}, 0, 0, 0, 0, 0},
+		{"n1_2_producers_x1_2_consumers_x1", 1, {"e", "e", "d", "d"}, 0, 0, 0, 0, 0},
+		{"close_n1_1_producer_x2_1_consumer_x2", 1, {"ee", "dd", "c"}, 0, 0, 0, 0, 0},
+		{"close_n2_1_producer_x2_1_consumer_x2", 2, {"ee", "dd", "c"}, 0, 0, 0, 0, 0},
+		{"close_n1_2_producers_x1_1_consumer_x1", 1, {"e", "e", "d", "c"}, 0, 0, 0, 0, 0},
+		{"close_n1_2_consumers_x1_then_1_enqueue_each", 1, {"de", "de", "c"}, 0, 0, 0, 0, 0},
+		{"close_n2_enqueue_close_enqueue_1_consumer_x2", 2, {"ece", "dd"}, 0, 0, 0, 0, 0},
+		{"n2_batch_of_2_1_consumer_x2", 2, {"m", "dd"}, 0, 0, 0, 0, 0},
+		{"n1_batch_of_2_1_consumer_batch_of_2", 1, {"m", "b"}, 0, 0, 0, 0, 0},
+		{"n2_batches_of_2_1_consumer_batch_of_2", 2, {"m", "m", "b"}, 0, 0, 0, 0, 0},
+		{"n2_batch_of_2_2_consumers_batch_of_2", 2, {"m", "b", "b"}, 0, 0, 0, 0, 0},
+		{"close_n2_batch_of_2_1_consumer_batch_of_2", 2, {"m", "b", "c"}, 0, 0, 0, 0, 0},
+		{"n2_never_empty_2_threads", 2, {"ed", "d"}, NEVER_EMPTY, 0, 1, 0, 0},
+		{"n2_never_empty_3_threads", 2, {"ed", "d", "e"}, NEVER_EMPTY, 0, 1, 0, 0},
+		{"n2_never_full_2_threads", 2, {"de", "e"}, NEVER_FULL, 0, 1, 0, 0},
+		{"n2_never_full_3_threads", 2, {"de", "e", "d"}, NEVER_FULL, 0, 1, 0, 0},
+		{"n2_never_empty_hints_behind", 2, {"ed", "d"}, NEVER_EMPTY, 7, 1, 6, 0},
+		{"n2_never_full_hints_behind", 2, {"de", "e"}, NEVER_FULL, 7, 1, 7, 0},
+		{"n2_never_full_hints_behind_beside_a_batch", 2, {"b", "e", "e"}, 0, 6, 2, 6, 0},
+		{"n4_hints_behind_2_producers", 4, {"e", "m"}, 0, 7, 0, 7, 0},
+		{"n4_hints_behind_2_consumers", 4, {"d", "b"}, 0, 7, 3, 7, 0},
+		{"n2_close_enqueue_hints_behind", 2, {"e", "ce"}, 0, 7, 0, 7, 0},
+		{"n2_never_empty_hints_far_behind", 2, {"ed", "d"}, NEVER_EMPTY, 14, 1, 1, 0},
+		{"n2_never_full_hints_far_behind", 2, {"de", "e"}, NEVER_FULL, 14, 1, 1, 0},
+		{"n3_hints_far_behind_2_producers", 3, {"e", "e"}, 0, 14, 1, 1, 0},
+		{"n3_hints_far_behind_2_consumers", 3, {"d", "d"}, 0, 14, 2, 1, 0},
+		{"n1_close_beside_closed", 1, {"c", "q"}, 0, 0, 0, 0, 0},
+		{"n1_size_beside_2_enqueues_2_dequeues", 1, {"ee", "dd", "s"}, 0, 0, 0, 0, 0},
 		/* Each side reads what the other side has just changed. */
-		{"n2_full_beside_empty_1_producer_x3_1_consumer_x2", 2, {"eee", "dd"}, 0, 0, 0, 0},
-		{"n2_full_beside_empty_producers_x2_and_x1_1_consumer_x2", 2, {"ee", "e", "dd"}, 0, 0, 0, 0},
-		{"n1_store_buffering_each_puts_and_takes", 1, {"ed", "ed"}, 0, 0, 0, 0},
-		{"n2_store_buffering_each_takes_and_puts", 2, {"de", "ed"}, 0, 0, 1, 0},
-		{"n2_iriw_2_puts_seen_by_2_who_take_and_put", 2, {"e", "e", "d", "d"}, 0, 0, 0, 0},
+		{"n2_full_beside_empty_1_producer_x3_1_consumer_x2", 2, {"eee", "dd"}, 0, 0, 0, 0, 0},
+		{"n2_full_beside_empty_producers_x2_and_x1_1_consumer_x2", 2, {"ee", "e", "dd"}, 0, 0, 0, 0, 0},
+		{"n1_store_buffering_each_puts_and_takes", 1, {"ed", "ed"}, 0, 0, 0, 0, 0},
+		{"n2_store_buffering_each_takes_and_puts", 2, {"de", "ed"}, 0, 0, 1, 0, 0},
+		{"n2_iriw_2_puts_seen_by_2_who_take_and_put", 2, {"e", "e", "d", "d"}, 0, 0, 0, 0, 0},
 },
   /* With states merged; the largest last. */
 	merged[] =
 		{
-			{"n1_2_producers_x1_2_consumers_x1", 1, {"e", "e", "d", "d"}, 0, 0, 0, 0},
-			{"n1_2_producers_x2_1_consumer_x2", 1, {"ee", "ee", "dd"}, 0, 0, 0, 0},
-			{"n2_2_producers_x2_1_consumer_x2", 2, {"ee", "ee", "dd"}, 0, 0, 0, 0},
-			{"n1_1_producer_x2_2_consumers_x2", 1, {"ee", "dd", "dd"}, 0, 0, 0, 0},
-			{"n2_1_producer_x2_2_consumers_x2", 2, {"ee", "dd", "dd"}, 0, 0, 0, 0},
-			{"n1_producers_x2_and_x1_2_consumers_x1", 1, {"ee", "e", "d", "d"}, 0, 0, 0, 0},
-			{"n2_producers_x2_and_x1_2_consumers_x1", 2, {"ee", "e", "d", "d"}, 0, 0, 0, 0},
-			{"n1_producers_and_consumers_x2_and_x1", 1, {"ee", "e", "dd", "d"}, 0, 0, 0, 0},
-			{"n2_producers_and_consumers_x2_and_x1", 2, {"ee", "e", "dd", "d"}, 0, 0, 0, 0},
-			{"n1_2_producers_x2_2_consumers_x2", 1, {"ee", "ee", "dd", "dd"}, 0, 0, 0, 0},
-			{"n2_2_producers_x2_2_consumers_x2", 2, {"ee", "ee", "dd", "dd"}, 0, 0, 0, 0},
+			{"n1_2_producers_x1_2_consumers_x1", 1, {"e", "e", "d", "d"}, 0, 0, 0, 0, 0},
+			{"n1_2_producers_x2_1_consumer_x2", 1, {"ee", "ee", "dd"}, 0, 0, 0, 0, 0},
+			{"n2_2_producers_x2_1_consumer_x2", 2, {"ee", "ee", "dd"}, 0, 0, 0, 0, 0},
+			{"n1_1_producer_x2_2_consumers_x2", 1, {"ee", "dd", "dd"}, 0, 0, 0, 0, 0},
+			{"n2_1_producer_x2_2_consumers_x2", 2, {"ee", "dd", "dd"}, 0, 0, 0, 0, 0},
+			{"n1_producers_x2_and_x1_2_consumers_x1", 1, {"ee", "e", "d", "d"}, 0, 0, 0, 0, 0},
+			{"n2_producers_x2_and_x1_2_consumers_x1", 2, {"ee", "e", "d", "d"}, 0, 0, 0, 0, 0},
+			{"n1_producers_and_consumers_x2_and_x1", 1, {"ee", "e", "dd", "d"}, 0, 0, 0, 0, 0},
+			{"n2_producers_and_consumers_x2_and_x1", 2, {"ee", "e", "dd", "d"}, 0, 0, 0, 0, 0},
+			{"n1_2_producers_x2_2_consumers_x2", 1, {"ee", "ee", "dd", "dd"}, 0, 0, 0, 0, 0},
+			{"n2_2_producers_x2_2_consumers_x2", 2, {"ee", "ee", "dd", "dd"}, 0, 0, 0, 0, 0},
 },
   /* The same for LTQ64, with threads that do not contend for a place for spare cells. */
 	apart[] =
 		{
-			{"apart_n1_2_producers_x2_2_consumers_x1", 1, {"oee", "oee", "d", "d"}, 0, 0, 0, 0},
-			{"apart_n1_producers_and_consumers_x2_and_x1", 1, {"oee", "oe", "dd", "d"}, 0, 0, 0, 0},
-			{"apart_n2_producers_and_consumers_x2_and_x1", 2, {"oee", "oe", "dd", "d"}, 0, 0, 0, 0},
-			{"apart_n1_2_producers_x2_2_consumers_x2", 1, {"oee", "oee", "dd", "dd"}, 0, 0, 0, 0},
-			{"apart_n2_2_producers_x2_2_consumers_x2", 2, {"oee", "oee", "dd", "dd"}, 0, 0, 0, 0},
+			{"apart_n1_2_producers_x2_2_consumers_x1", 1, {"oee", "oee", "d", "d"}, 0, 0, 0, 0, 0},
+			{"apart_n1_producers_and_consumers_x2_and_x1", 1, {"oee", "oe", "dd", "d"}, 0, 0, 0, 0, 0},
+			{"apart_n2_producers_and_consumers_x2_and_x1", 2, {"oee", "oe", "dd", "d"}, 0, 0, 0, 0, 0},
+			{"apart_n1_2_producers_x2_2_consumers_x2", 1, {"oee", "oee", "dd", "dd"}, 0, 0, 0, 0, 0},
+			{"apart_n2_2_producers_x2_2_consumers_x2", 2, {"oee", "oee", "dd", "dd"}, 0, 0, 0, 0, 0},
 },
   /* With states merged, of both kinds. */
 	both_answers[] =
 		{
-			{"apart_n2_full_beside_empty_producers_x2_and_x1_1_consumer_x2", 2, {"oee", "oe", "dd"}, 0, 0, 0, 0},
+			{"apart_n2_full_beside_empty_producers_x2_and_x1_1_consumer_x2", 2, {"oee", "oe", "dd"}, 0, 0, 0, 0, 0},
 },
-  planted = {"a_wrong_empty", 2, {"ez", "ed"}, 0, 0, 0, 0},
+  /* SPAN16: an arena of n = 2 has 6 cells, so the fourth batch of 2 is written over the first. */
+	spans[] =
+		{
+			{"n2_cells_written_over", 2, {"m", "mb", "b"}, 0, 0, 0, 0, 3},
+			{"n2_cells_written_over_beside_a_slow_dequeue", 2, {"bmm", "b", "d"}, 0, 0, 0, 0, 2},
+			{"n3_cells_skipped_at_the_end_of_an_arena", 3, {"Mm", "Bb", "d"}, 0, 0, 0, 0, 3},
+			{"n2_batches_longer_than_the_ring", 2, {"M", "mb"}, 0, 0, 0, 0, 2},
+			{"n2_batches_longer_than_the_ring_beside_a_dequeue", 2, {"M", "mbm", "b"}, 0, 0, 0, 0, 2},
+			{"n2_payload_newer_than_its_state", 2, {"b", "mbmbe"}, 0, 0, 0, 0, 0},
+			{"n2_batches_and_single_values", 2, {"me", "db", "d"}, 0, 1, 0, 0, 0},
+			{"n3_batches_of_3_and_2_taken_in_part", 3, {"M", "m", "b", "b"}, 0, 0, 0, 0, 0},
+			{"n3_slot_of_a_span_taken_in_part", 3, {"Mee", "dd", "d"}, 0, 0, 0, 0, 0},
+			{"n4_hints_behind_spans", 4, {"m", "e", "B"}, 0, 0, 0, 4, 7},
+			{"close_n2_batches_2_consumers", 2, {"m", "b", "d", "c"}, 0, 0, 0, 0, 1},
+			{"n2_empty_beside_full_in_batches", 2, {"mb", "bm"}, 0, 0, 0, 0, 0},
+			{"n3_empty_beside_full_in_batches", 3, {"Mb", "bM"}, 0, 1, 0, 0, 0},
+},
+  /* With states merged; the largest last. */
+	merged_spans[] =
+		{
+			{"n2_2_batches_of_2_and_2_batches", 2, {"m", "m", "b", "b"}, 0, 0, 0, 0, 0},
+			{"n2_cells_written_over_2_producers_2_consumers", 2, {"m", "m", "b", "b"}, 0, 0, 0, 0, 3},
+			{"n2_1_producer_batches_x2_2_consumers_batches_x2", 2, {"mm", "bb", "bb"}, 0, 0, 0, 0, 0},
+			{"n4_3_producers_2_arenas", 4, {"m", "m", "m", "B"}, 0, 0, 0, 0, 0},
+			{"n3_batches_of_3_and_2", 3, {"M", "m", "B", "b"}, 0, 0, 0, 0, 0},
+			{"n2_2_producers_batches_x2_1_consumer_batches_x2", 2, {"mm", "mm", "bb"}, 0, 0, 0, 0, 0},
+			{"n2_2_batches_of_2_beside_single_values", 2, {"me", "m", "bd", "b"}, 0, 0, 0, 0, 0},
+			{"n2_2_producers_batches_x2_2_consumers_batches_x2", 2, {"mm", "mm", "bb", "bb"}, 0, 0, 0, 0, 0},
+			{"n3_2_producers_batches_x2_2_consumers_batches_x2", 3, {"mM", "Mm", "bB", "Bb"}, 0, 0, 0, 0, 0},
+},
+  planted = {"a_wrong_empty", 2, {"ez", "ed"}, 0, 0, 0, 0, 0},
   large[] = {
-	  {"n1_2_producers_x2_2_consumers_x2", 1, {"ee", "ee", "dd", "dd"}, 0, 0, 0, 0},
-	  {"n2_2_producers_x2_2_consumers_x2", 2, {"ee", "ee", "dd", "dd"}, 0, 0, 0, 0},
-	  {"close_n1_2_producers_x1_2_consumers_x1", 1, {"e", "e", "d", "d", "c"}, 0, 0, 0, 0},
+	  {"n1_2_producers_x2_2_consumers_x2", 1, {"ee", "ee", "dd", "dd"}, 0, 0, 0, 0, 0},
+	  {"n2_2_producers_x2_2_consumers_x2", 2, {"ee", "ee", "dd", "dd"}, 0, 0, 0, 0, 0},
+	  {"close_n1_2_producers_x1_2_consumers_x1", 1, {"e", "e", "d", "d", "c"}, 0, 0, 0, 0, 0},
 };
 
 static struct scene {
@@ -216,9 +249,12 @@ static void judge_take(enum weir_status status, const uint64_t values[], size_t 
 
 static void put(size_t me, size_t count)
 {
-	uint64_t values[2] = {next_value(me), count == 2 ? next_value(me) : 0};
+	uint64_t values[BATCH] = {0};
 	enum weir_status status;
 	size_t done = 1;
+
+	for (size_t i = 0; i < count; i++)
+		values[i] = next_value(me);
 
 	weir_model_call_begins(0);
 	status = count == 1 ? any_ring_try_enqueue(scene.ring, values[0])
@@ -250,7 +286,7 @@ static void have(size_t me, uint64_t bits)
 
 static void take(size_t me, size_t count)
 {
-	uint64_t values[2];
+	uint64_t values[BATCH];
 	enum weir_status status;
 	size_t done = 1;
 
@@ -302,14 +338,16 @@ static void look_at_size(void)
 	LETTER('d', "dequeue", take(me, 1)) \
 	LETTER('m', "enqueue 2 in a batch", put(me, 2)) \
 	LETTER('b', "dequeue up to 2 in a batch", take(me, 2)) \
+	LETTER('M', "enqueue 3 in a batch", put(me, 3)) \
+	LETTER('B', "dequeue up to 3 in a batch", take(me, 3)) \
 	LETTER('c', "close", close_it(me)) \
 	LETTER('q', "ask whether the ring is closed", ask(me)) \
 	LETTER('s', "read the size", look_at_size()) \
-	LETTER( \
-		'o', \
-		"begin at a place for spare cells (LTQ64) of this thread alone, as threads mostly do; otherwise all begin at " \
-		"one place", \
-		weiri_ltq64_first_place = (uint32_t)me) \
+	LETTER('o', \
+	       "begin at a place for spare cells (LTQ64) or an arena (SPAN16) of this thread alone, as threads mostly " \
+	       "do; otherwise all begin at " \
+	       "one place", \
+	       weiri_ring_first_place = (uint32_t)me) \
 	LETTER('z', "a planted fault: a dequeue that returns \"empty\" without reading", judged_wrong_take())
 
 static void call(size_t me, char what)
@@ -332,6 +370,30 @@ static void thread(void *context, size_t me)
 		call(me, *calls);
 }
 
+static void pass_a_batch(void)
+{
+	uint64_t values[2] = {1, 2};
+	size_t done;
+
+	weir_model_assert(any_ring_try_enqueue_many(scene.ring, values, 2, &done) == WEIR_OK && done == 2);
+	weir_model_assert(any_ring_try_dequeue_many(scene.ring, values, 2, &done) == WEIR_OK && done == 2);
+}
+
+/* The ticket of the first value. */
+static uint64_t begins_with(void)
+{
+	return scene.format == WEIR_RING_FORMAT_SPAN16 ? first_ticket(layout()) : 0;
+}
+
+/* Stores old hints, as if threads had been stopped before they stored newer ones. */
+static void make_hints_old(uint64_t hint)
+{
+	/* A single consumer has no hint except its head, nor has the span ring. */
+	if (scene.kind == ANY_RING_MPMC && scene.format != WEIR_RING_FORMAT_SPAN16)
+		weiri_store_relaxed(&layout()->head_hint, hint);
+	weiri_store_relaxed(&layout()->tail_hint, begins_with() + hint);
+}
+
 static void setup(void *context)
 {
 	uint64_t value;
@@ -339,20 +401,15 @@ static void setup(void *context)
 	(void)context;
 	weir_model_assert(any_ring_create(scene.kind, scene.scope->capacity, scene.format, &scene.ring) == WEIR_OK);
 	judged_as_fifo(scene.scope->capacity);
+	for (unsigned i = 0; i < scene.scope->batches; i++)
+		pass_a_batch();
 	for (unsigned i = 0; i < scene.scope->passed; i++)
 		weir_model_assert(any_ring_try_enqueue(scene.ring, i) == WEIR_OK &&
 		                  any_ring_try_dequeue(scene.ring, &value) == WEIR_OK && value == i);
 	for (unsigned i = 0; i < scene.scope->inside; i++)
 		put(ROWS - 1, 1);
-	if (scene.scope->hint == 0)
-		return;
-	/*
-	 * The hints are old, as if threads had been stopped before they stored newer ones. A single
-	 * consumer has no hint except its head.
-	 */
-	if (scene.kind == ANY_RING_MPMC)
-		weiri_store_relaxed(&layout()->head_hint, scene.scope->hint);
-	weiri_store_relaxed(&layout()->tail_hint, scene.scope->hint);
+	if (scene.scope->hint != 0)
+		make_hints_old(scene.scope->hint);
 }
 
 /* The outcomes, as numbers: what each call returned, and which thread got what. */
@@ -426,11 +483,18 @@ static uint64_t said_by(const _Atomic(uint64_t) *hint)
 static void check_hints(void)
 {
 	uint64_t head = said_by(&layout()->head_hint), tail = said_by(&layout()->tail_hint);
-	uint64_t in = scene.scope->passed, out = in;
+	uint64_t in = scene.scope->passed + 2 * scene.scope->batches, out = in;
 
 	for (size_t i = 0; i < ROWS; i++) {
 		in += (uint64_t)scene.accepted[i];
 		out += (uint64_t)scene.out[i];
+	}
+	if (scene.format == WEIR_RING_FORMAT_SPAN16) {
+		head = weiri_load_relaxed(&layout()->head);
+		weir_model_assert(ticket_in(head) + offset_in(head) == begins_with() + out);       /* N3 */
+		weir_model_assert(weiri_load_relaxed(&layout()->tail_hint) <= begins_with() + in); /* N5 */
+		weir_model_assert(weiri_load_relaxed(&layout()->limit) <= begins_with() + out + scene.scope->capacity);
+		return;
 	}
 	weir_model_assert(tail <= in && head <= out);                  /* I4 */
 	weir_model_assert(scene.kind == ANY_RING_MPMC || head == out); /* M1 of mpsc.c */
@@ -449,8 +513,10 @@ static void finish(void *context)
 static struct weir_model_program prepare(const struct scope *scope, enum any_ring_kind kind,
                                          enum weir_ring_format format, char name[static SCOPE_NAME])
 {
-	(void)snprintf(name, SCOPE_NAME, "%s_%s_%s", kind == ANY_RING_MPSC ? "mpsc" : "ring",
-	               format == WEIR_RING_FORMAT_LTQ16 ? "ltq16" : "ltq64", scope->name);
+	static const char *const formats[] = {
+		[WEIR_RING_FORMAT_LTQ16] = "ltq16", [WEIR_RING_FORMAT_LTQ64] = "ltq64", [WEIR_RING_FORMAT_SPAN16] = "span16"};
+
+	(void)snprintf(name, SCOPE_NAME, "%s_%s_%s", kind == ANY_RING_MPSC ? "mpsc" : "ring", formats[format], scope->name);
 	scene = (struct scene){.scope = scope, .kind = kind, .format = format};
 	return (struct weir_model_program){
 		name, scope_threads(scope->calls, THREADS), &scene, sizeof(scene), setup, thread, finish};
@@ -522,7 +588,7 @@ static int fits(const struct scope *scope, enum any_ring_kind kind)
 	int consumers = 0;
 
 	for (size_t i = 0; i < THREADS && scope->calls[i] != NULL; i++)
-		consumers += strpbrk(scope->calls[i], "db") != NULL;
+		consumers += strpbrk(scope->calls[i], "dbB") != NULL;
 	return kind == ANY_RING_MPMC || consumers == 1;
 }
 
@@ -597,6 +663,22 @@ static int check_apart(void)
 	                    WEIR_RING_FORMAT_LTQ64, scope_long() ? 600000000 : 1000000, ~2u);
 }
 
+/* What only a ring of spans has: cells. */
+static int check_spans(void)
+{
+	int bad = 0;
+	char name[SCOPE_NAME];
+
+	for (size_t i = 0; i < sizeof(spans) / sizeof(spans[0]); i++) {
+		struct weir_model_program program = prepare(&spans[i], ANY_RING_MPMC, WEIR_RING_FORMAT_SPAN16, name);
+
+		bad |= scope_as_far_as(&program, scope_long() ? 0 : 300000);
+		bad |= check_progress(&spans[i], ANY_RING_MPMC, WEIR_RING_FORMAT_SPAN16);
+	}
+	return bad | check_states(merged_spans, scope_long() ? sizeof(merged_spans) / sizeof(merged_spans[0]) : QUICK_SPANS,
+	                          ANY_RING_MPMC, WEIR_RING_FORMAT_SPAN16, scope_long() ? 400000000 : 1200000, ~0u);
+}
+
 static int check_planted(enum any_ring_kind kind, enum weir_ring_format format)
 {
 	char name[SCOPE_NAME];
@@ -627,7 +709,8 @@ static int check_all_reductions(enum weir_ring_format format)
 int main(int argc, char **argv)
 {
 	static const struct scope_letter letters[] = {LETTERS(LETTER_ROW){0, NULL}};
-	static const enum weir_ring_format ltq64 = WEIR_RING_FORMAT_LTQ64, ltq16 = WEIR_RING_FORMAT_LTQ16;
+	static const enum weir_ring_format ltq64 = WEIR_RING_FORMAT_LTQ64, ltq16 = WEIR_RING_FORMAT_LTQ16,
+									   span16 = WEIR_RING_FORMAT_SPAN16;
 	int bad;
 
 	scope_letters(argc, argv, letters);
@@ -635,14 +718,16 @@ int main(int argc, char **argv)
 	/* the quickest first */
 	bad = check_small(ANY_RING_MPMC, ltq64) | check_small(ANY_RING_MPMC, ltq16);
 	bad |= check_small(ANY_RING_MPSC, ltq64) | check_small(ANY_RING_MPSC, ltq16);
+	bad |= check_small(ANY_RING_MPMC, span16) | check_both_answers(ANY_RING_MPMC, span16);
+	bad |= check_all_progress(ANY_RING_MPMC, span16) | check_spans() | check_planted(ANY_RING_MPMC, span16);
 	bad |= check_both_answers(ANY_RING_MPMC, ltq64) | check_both_answers(ANY_RING_MPMC, ltq16);
 	bad |= check_both_answers(ANY_RING_MPSC, ltq64) | check_both_answers(ANY_RING_MPSC, ltq16);
 	bad |=
 		check_planted(ANY_RING_MPMC, ltq64) | check_planted(ANY_RING_MPMC, ltq16) | check_planted(ANY_RING_MPSC, ltq64);
 	bad |= check_all_progress(ANY_RING_MPMC, ltq64) | check_all_progress(ANY_RING_MPMC, ltq16);
 	bad |= check_all_progress(ANY_RING_MPSC, ltq64) | check_all_progress(ANY_RING_MPSC, ltq16);
-	bad |= check_merged(ltq16) | check_merged(ltq64) | check_apart();
-	bad |= check_large(ltq64) | check_large(ltq16);
+	bad |= check_merged(ltq16) | check_merged(ltq64) | check_merged(span16) | check_apart();
+	bad |= check_large(ltq64) | check_large(ltq16) | check_large(span16);
 	bad |= check_all_reductions(ltq16) | (scope_long() ? check_all_reductions(ltq64) : 0);
 	return bad | measure(ltq64) | measure(ltq16);
 }

@@ -1,6 +1,6 @@
 /*
  * check_store.c - which items a queue has, and when its end is reached: with the store of each
- * order, with items that batches returned, and with the turns of batches.
+ * order, FIFO also for batches, with items that batches returned, and with the turns of batches.
  *
  * No thread waits here (that is the subject of check_queue.c), so most scopes are small enough to
  * be explored completely. A scope gives each thread a row of calls. Each call is a letter, and
@@ -55,7 +55,7 @@ static const struct scope {
 	{"n1_1_put_1_take", SHUFFLE, 1, {"e", "d"}, 0, 0, 0, 0, {16, 18}},
 	{"n1_1_take_1_put", SHUFFLE, 1, {"d", "e"}, 0, 1, 0, 0, {16, 18}},
 	{"n1_put_beside_put_then_take", SHUFFLE, 1, {"e", "ed"}, 0, 0, 0, 0, {18, 11}},
-	{"n1_take_beside_take_then_put", SHUFFLE, 1, {"d", "de"}, 0, 1, 0, 0, {9, 18}},
+	{"n1_take_beside_take_then_put", SHUFFLE, 1, {"d", "de"}, 0, 1, 0, 0, {9, 26}},
 	{"n1_2_puts_2_takes_of_2_threads", SHUFFLE, 1, {"ee", "dd"}, 0, 0, 0, 0, {0}},
 	{"n2_2_puts_2_takes_of_2_threads", SHUFFLE, 2, {"ee", "dd"}, 0, 0, 0, 0, {0}},
 	{"n2_put_take_beside_put_take", SHUFFLE, 2, {"ed", "ed"}, 0, 0, 0, 0, {0}},
@@ -85,6 +85,7 @@ static const struct scope {
 static struct scene {
 	const struct scope *scope;
 	enum weir_queue_order order;
+	uint32_t flags;
 	weir_queue *queue;
 	struct value values[ROWS][CALLS + 1];
 	/* Written by each thread for itself. */
@@ -331,7 +332,7 @@ static void be_judged(void)
 static void setup(void *context)
 {
 	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = scene.scope->capacity,
-	                                     .order = scene.order, .seed = 1};
+	                                     .order = scene.order, .flags = scene.flags, .seed = 1};
 
 	(void)context;
 	options.key = scene.order == WEIR_QUEUE_PRIORITY ? key_of : NULL;
@@ -389,42 +390,62 @@ static void finish(void *context)
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
 
-static struct weir_model_program prepare(const struct scope *scope, enum weir_queue_order order,
+/*
+ * What a store is made for; each is checked with the scopes of its order. `most`: the executions of
+ * a scope in the short form. The ring for batches has many scopes of its own in check_ring.c; here it
+ * has those in which batches take turns.
+ */
+struct kind {
+	const char *name;
+	enum weir_queue_order order;
+	uint32_t flags;
+	uint64_t most;
+};
+static const struct kind kinds[] = {{"fifo", WEIR_QUEUE_FIFO, 0, 20000},
+                                    {"fifo_batches", WEIR_QUEUE_FIFO, WEIR_QUEUE_BATCHES, 5000},
+                                    {"shuffle", WEIR_QUEUE_SHUFFLE, 0, 20000},
+                                    {"priority", WEIR_QUEUE_PRIORITY, 0, 20000}};
+enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+static struct weir_model_program prepare(const struct scope *scope, const struct kind *kind,
                                          char name[static SCOPE_NAME])
 {
-	static const char *const names[] = {"fifo", "shuffle", "priority"};
-
-	(void)snprintf(name, SCOPE_NAME, "store_%s_%s", names[order], scope->name);
-	scene = (struct scene){.scope = scope, .order = order};
+	(void)snprintf(name, SCOPE_NAME, "store_%s_%s", kind->name, scope->name);
+	scene = (struct scene){.scope = scope, .order = kind->order, .flags = kind->flags};
 	return (struct weir_model_program){
 		name, scope_threads(scope->calls, THREADS), &scene, sizeof(scene), setup, thread, finish};
 }
 
-static int check(const struct scope *scope, enum weir_queue_order order)
+static bool suits(const struct scope *scope, const struct kind *kind)
 {
-	char name[SCOPE_NAME];
-	struct weir_model_program program = prepare(scope, order, name);
-
-	return scope_as_far_as(&program, scope_long() ? 0 : 20000);
+	return (scope->orders & 1 << kind->order) != 0 &&
+	       ((kind->flags & WEIR_QUEUE_BATCHES) == 0 || calls_of(scope, 'b') != 0);
 }
 
-static int check_progress(const struct scope *scope, enum weir_queue_order order)
+static int check(const struct scope *scope, const struct kind *kind)
+{
+	char name[SCOPE_NAME];
+	struct weir_model_program program = prepare(scope, kind, name);
+
+	return scope_as_far_as(&program, scope_long() ? 0 : kind->most);
+}
+
+static int check_progress(const struct scope *scope, const struct kind *kind)
 {
 	static const char *const calls[WEIR_MODEL_CALLS + 1] = {"enqueue", "dequeue", NULL};
 	static const uint32_t no_bounds[WEIR_MODEL_CALLS] = {0};
 	char name[SCOPE_NAME];
-	struct weir_model_program program = prepare(scope, order, name);
+	struct weir_model_program program = prepare(scope, kind, name);
 
-	return scope_stops(&program, scope_long() ? 0 : 500, calls,
-	                   order == WEIR_QUEUE_PRIORITY ? no_bounds : scope->bounds);
+	return scope_stops(&program, scope_long() ? 0 : kind->most / 40, calls,
+	                   kind->order == WEIR_QUEUE_PRIORITY ? no_bounds : scope->bounds);
 }
 
-static int check_planted(enum weir_queue_order order)
+static int check_planted(const struct kind *kind)
 {
-	/* One thread: results of a shuffle queue are not judged while another call is under way. */
 	static const struct scope planted = {"a_wrong_empty", ALL, 2, {"ez"}, 0, 0, 0, 0, {0}};
 	char name[SCOPE_NAME];
-	struct weir_model_program program = prepare(&planted, order, name);
+	struct weir_model_program program = prepare(&planted, kind, name);
 
 	return scope_finds(&program, judged_wrong);
 }
@@ -436,18 +457,18 @@ int main(int argc, char **argv)
 
 	scope_letters(argc, argv, letters);
 	scope_arguments(argc, argv);
-	for (int order = WEIR_QUEUE_FIFO; order <= WEIR_QUEUE_PRIORITY; order++) {
-		bad |= check_planted((enum weir_queue_order)order);
+	for (int k = 0; k < KINDS; k++) {
+		bad |= check_planted(&kinds[k]);
 		for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
-			if ((scopes[i].orders & 1 << order) != 0)
-				bad |= check(&scopes[i], (enum weir_queue_order)order);
+			if (suits(&scopes[i], &kinds[k]))
+				bad |= check(&scopes[i], &kinds[k]);
 		}
 	}
-	for (int order = WEIR_QUEUE_FIFO; order <= WEIR_QUEUE_PRIORITY; order++) {
+	for (int k = 0; k < KINDS; k++) {
 		for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
 			/* Of the scopes that free memory, check_reclaim.c stops smaller ones. */
-			if ((scopes[i].orders & 1 << order) != 0 && calls_of(&scopes[i], 'f') == 0)
-				bad |= check_progress(&scopes[i], (enum weir_queue_order)order);
+			if (suits(&scopes[i], &kinds[k]) && calls_of(&scopes[i], 'f') == 0)
+				bad |= check_progress(&scopes[i], &kinds[k]);
 		}
 	}
 	return bad;

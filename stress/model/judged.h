@@ -27,41 +27,25 @@ static inline void judged_as_fifo(size_t capacity)
 	weir_model_judge(&history_model_fifo, &bounds);
 }
 
-/* Returns 1 if another call, a put or also a take, was neither before nor after this one. */
-static inline int judged_beside(const struct history *history, const struct history_op *op, int takes_too)
+/* Returns 1 if another put was neither before nor after this call. */
+static inline int judged_beside(const struct history *history, const struct history_op *op)
 {
 	size_t at = (size_t)(op - history->op);
 
 	for (size_t i = 0; i < history->count; i++) {
-		int counts = history->op[i].kind == HISTORY_PUT || (takes_too && history->op[i].kind == HISTORY_TAKE);
-
-		if (counts && i != at && !history_came_before(history, i, at) && !history_came_before(history, at, i))
+		if (history->op[i].kind == HISTORY_PUT && i != at && !history_came_before(history, i, at) &&
+		    !history_came_before(history, at, i))
 			return 1;
 	}
 	return 0;
 }
 
-/*
- * A shuffle queue acquires the right to an item or a slot before it searches for one. A refusal
- * during a put or take of another thread is therefore not judged.
- */
-static inline int judged_shuffle_step(const struct history *history, const struct history_op *op, const void *context,
-                                      void *state)
-{
-	if ((op->kind == HISTORY_PUT_FULL || op->kind == HISTORY_TAKE_EMPTY) && judged_beside(history, op, 1))
-		return 1;
-	return history_model_multiset.step(history, op, context, state);
-}
-
 static inline void judged_as_shuffle(size_t capacity)
 {
 	static struct history_bounds bounds;
-	static struct history_model model;
 
-	model = history_model_multiset;
-	model.step = judged_shuffle_step;
 	bounds = (struct history_bounds){.capacity = capacity};
-	weir_model_judge(&model, &bounds);
+	weir_model_judge(&history_model_multiset, &bounds);
 }
 
 /*
@@ -71,7 +55,7 @@ static inline void judged_as_shuffle(size_t capacity)
 static inline int judged_priority_step(const struct history *history, const struct history_op *op, const void *context,
                                        void *state)
 {
-	if (op->kind == HISTORY_PUT_FULL && judged_beside(history, op, 0))
+	if (op->kind == HISTORY_PUT_FULL && judged_beside(history, op))
 		return 1;
 	return history_model_priority.step(history, op, context, state);
 }

@@ -72,7 +72,7 @@ struct weir_tensor_queue_options {
 	size_t struct_size; /* WEIR_TENSOR_QUEUE_OPTIONS_INIT sets it */
 	size_t capacity;    /* tuples; bounds as in weir/queue.h */
 	enum weir_queue_order order;
-	uint32_t flags; /* WEIR_QUEUE_FAIR, WEIR_TENSOR_QUEUE_PADDING */
+	uint32_t flags; /* WEIR_QUEUE_FAIR, WEIR_QUEUE_BATCHES, WEIR_TENSOR_QUEUE_PADDING */
 	size_t min_after_dequeue;
 	uint64_t seed;
 	const char *name;

@@ -9,9 +9,9 @@
  * before it takes an item, and both ways of taking an item release. So a thread that finds an item
  * gone sees the turn under which it was taken.)
  *
- * Refusals. A FIFO queue is "full" or "empty" when its ring is, which is exact in C11
- * (algorithm.h). A priority queue has the refusals of priority_queue.c. A shuffle queue has those
- * of shuffle.h, which rest on one word. All this holds while no batch returns items. The return of
+ * Refusals. A FIFO queue or a shuffle queue is "full" or "empty" when its ring is, which is exact in
+ * C11 (algorithm.h, draw.h). A priority queue has the refusals of priority_queue.c. All this holds
+ * while no batch returns items. The return of
  * items is a step of its own: with the push, the items that a batch had taken are stored again.
  * They exceed the capacity if other threads have filled the room. Then "full" may count an item
  * whose taker looked for returned items before the push but drains the slot of the item after the

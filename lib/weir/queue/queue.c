@@ -13,7 +13,7 @@
 
 static enum weir_status check_options(const struct weir_queue_options *options, weir_error *error)
 {
-	enum weir_status status = weiri_options_flags("queue", options->flags, WEIR_QUEUE_FAIR, error);
+	enum weir_status status = weiri_options_flags("queue", options->flags, WEIR_QUEUE_FAIR | WEIR_QUEUE_BATCHES, error);
 	const struct weiri_store_kind *store = weiri_store_for(options->order);
 
 	if (status != WEIR_OK)
@@ -29,6 +29,8 @@ static enum weir_status check_options(const struct weir_queue_options *options, 
 	if (store->has_keys != (options->key != NULL))
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: key is %s",
 		                  options->key != NULL ? "for priority queues" : "NULL, a priority queue needs one");
+	if ((options->flags & WEIR_QUEUE_BATCHES) != 0 && options->order != WEIR_QUEUE_FIFO)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: WEIR_QUEUE_BATCHES is for FIFO queues");
 	if (!store->has_draws && options->min_after_dequeue != 0)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: min_after_dequeue is for shuffle queues");
 	if (options->min_after_dequeue >= options->capacity)

@@ -43,7 +43,6 @@ struct weiri_registered;
 struct weiri_registered_kind;
 struct weiri_served;
 struct weiri_right;
-struct weiri_shuffle;
 
 /* What a walk of the registry needs of queues. */
 extern const struct weiri_registered_kind weiri_queue_registered;
@@ -53,11 +52,12 @@ struct weir_queue {
 	uint32_t flags;
 	size_t capacity;
 	uint64_t seed;
+	size_t min_left;   /* shuffle: items that stay inside while the queue is open */
 	size_t level_mask; /* the level is sampled at each item whose number has none of these bits */
 	const struct weiri_store_kind *store;
 	/* Where the store keeps its items. Only the field for its kind is set; the others are NULL. */
 	weir_ring *ring;
-	struct weiri_shuffle *shuffle;
+	weir_ring *drawn; /* shuffle: a ring of draws (ring/draw.h) */
 	weir_priority_queue *priority;
 	struct weiri_right *right; /* of a critical section (run/critical_section.c) */
 	/* Of queues with keys. */

@@ -6,12 +6,14 @@
 #include "queue/store.h"
 #include "ring/ring.h"
 
-enum { CHUNK = 64 };
+enum { CHUNK = 256 }; /* the longest span of a ring for batches */
 
 static enum weir_status ring_create(weir_queue *queue, const struct weir_queue_options *options)
 {
 	struct weir_ring_options ring = {WEIR_RING_OPTIONS_INIT, .allocator = &queue->allocator};
 
+	if ((options->flags & WEIR_QUEUE_BATCHES) != 0 && weiri_ltq16_available())
+		ring.format = WEIR_RING_FORMAT_SPAN16;
 	return weir_ring_create(options->capacity, &ring, &queue->ring, NULL);
 }
 

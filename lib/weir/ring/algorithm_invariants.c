@@ -9,6 +9,7 @@
 #include "ring/algorithm.h"
 
 #include "base/assert.h"
+#include "ring/span16.h"
 
 #if WEIR_ASSERT_LEVEL >= 2
 
@@ -50,14 +51,24 @@ WEIRI_UNSEEN void weiri_ring_assert_laps(const weir_ring *ring)
 	WEIR_ASSERT3(I4, number_of(ring, weiri_peek(&ring->head_hint)) <= out);
 }
 
+WEIRI_UNSEEN void weiri_ring_assert_whole(const weir_ring *ring)
+{
+	if (ring->format == WEIR_RING_FORMAT_SPAN16) {
+		weiri_span16_assert(ring);
+	} else {
+		weiri_ring_assert_laps(ring);
+	}
+}
+
 WEIRI_UNSEEN bool weiri_ring_is_sealed(const weir_ring *ring)
 {
 	const _Atomic(uint64_t) *words = ring->slots;
-	const size_t step = ring->format == WEIR_RING_FORMAT_LTQ16 ? 2 : 1;
+	const size_t step = ring->format == WEIR_RING_FORMAT_LTQ64 ? 1 : 2;
+	const size_t slots = ring->format == WEIR_RING_FORMAT_SPAN16 ? ring->shape.mask + 1 : ring->capacity;
 	const uint64_t tomb = ring->format == WEIR_RING_FORMAT_LTQ16 ? STATE_TOMB : ~(UINT64_MAX >> 1);
 	bool sealed = false;
 
-	for (size_t i = 0; i < ring->capacity; i++)
+	for (size_t i = 0; i < slots; i++)
 		sealed |= (weiri_peek(&words[step * i]) & tomb) != 0;
 	return sealed;
 }
@@ -69,9 +80,11 @@ WEIRI_UNSEEN void weiri_ring_assert_unchanged(const weir_ring *ring, size_t inde
 
 WEIRI_UNSEEN void weiri_ring_assert_at_head(const weir_ring *ring)
 {
-	uint64_t head = weiri_peek(&ring->head_hint);
-	uint64_t state = state_at(ring, index_of(ring->shape, head));
+	uint64_t head = weiri_peek(&ring->head_hint), state;
 
+	if (ring->format == WEIR_RING_FORMAT_SPAN16) /* its head is not a hint */
+		return;
+	state = state_at(ring, index_of(ring->shape, head));
 	WEIR_ASSERT2(M1, state == free_in(ring->shape, head) || state == full_in(ring->shape, head));
 }
 

@@ -1,12 +1,12 @@
 /*
  * format_calls.h - the calls of one slot format, made of the walks of algorithm.h.
  *
- * ltq16.c and ltq64.c include it, each once, after they have defined `format` and
- * RING_FORMAT(call), the name of a call. The walks are inlined there, with the format's own looks
+ * ltq16.c and ltq64.c include it, each once, after they have defined `format`, `hands`
+ * and RING_FORMAT(call), the name of a call. The walks are inlined there, with the format's own looks
  * and changes.
  */
 #ifndef RING_FORMAT
-#error "define `format` and RING_FORMAT first"
+#error "define `format`, `hands` and RING_FORMAT first"
 #endif
 
 static size_t enqueue(weir_ring *ring, const uint64_t values[], size_t count, bool admitted, enum weir_status *status)
@@ -101,11 +101,20 @@ size_t RING_FORMAT(dequeue_alone)(weir_ring *ring, uint64_t values[], size_t cou
 	return walk_dequeue_alone(ring, &format, values, count, status);
 }
 
+static WEIRI_NOINLINE enum weir_status dequeue_alone_from(weir_ring *ring, uint64_t *value)
+{
+	enum weir_status status;
+
+	(void)walk_dequeue_alone(ring, &format, value, 1, &status);
+	return status;
+}
+
 enum weir_status RING_FORMAT(dequeue_one_alone)(weir_ring *ring, uint64_t *value)
 {
-	enum weir_status status = WEIR_OK;
+	return WEIRI_LIKELY(dequeue_alone_at_head(ring, &format, value)) ? WEIR_OK : dequeue_alone_from(ring, value);
+}
 
-	if (WEIRI_UNLIKELY(!dequeue_alone_at_head(ring, &format, value)))
-		(void)RING_FORMAT(dequeue_alone)(ring, value, 1, &status);
-	return status;
+enum weir_status RING_FORMAT(draw)(weir_ring *ring, const struct weiri_draw *draw, uint64_t *value)
+{
+	return walk_draw(ring, &format, &hands, draw, value);
 }

@@ -1,5 +1,5 @@
 /*
- * layout.h - the memory of a ring, shared by its two slot formats.
+ * layout.h - the memory of a ring, shared by its slot formats.
  */
 #ifndef WEIRI_RING_LAYOUT_H
 #define WEIRI_RING_LAYOUT_H
@@ -25,16 +25,19 @@ struct weir_ring {
 	enum weir_ring_format format;
 	size_t memory_size; /* of this allocation; 0: the memory is the caller's */
 	void *slots;
-	_Atomic(uint64_t) *cells; /* LTQ64 */
-	void *spares;             /* LTQ64 */
+	_Atomic(uint64_t) *cells; /* LTQ64, SPAN16 */
+	void *spares;             /* LTQ64: of cells; SPAN16: the arenas */
+	size_t arena_size;        /* SPAN16: cells of an arena */
 	weir_allocator allocator;
 
 	/* Producers; closers. */
 	WEIRI_ALIGNED_APART _Atomic(uint64_t) tail_hint;
 	_Atomic(uint32_t) closed; /* 1: an enqueue that reads it is refused, unless admitted */
+	_Atomic(uint64_t) limit;  /* SPAN16: there is room for the tickets below */
 	/* Consumers. */
 	WEIRI_ALIGNED_APART _Atomic(uint64_t) head_hint;
-	uint64_t fenced_head; /* of a consumer that is alone: the head at its last fence (mpsc.c, F1) */
+	uint64_t fenced_head;   /* of a consumer that is alone: the head at its last fence (mpsc.c, F1) */
+	_Atomic(uint64_t) head; /* SPAN16, which has no head_hint: {ticket, offset} of the next value */
 	WEIRI_ALIGNED_APART char end[];
 };
 
@@ -54,6 +57,16 @@ typedef const _Atomic(void *) weiri_ring_before;
 struct weiri_ring_counts {
 	uint64_t in, out;
 };
+
+/* A draw (draw.h): the seed of the ring, and how many values stay inside while the ring is open. */
+struct weiri_draw {
+	uint64_t seed;
+	size_t min_left;
+	enum weiri_ring_at_end at_end;
+};
+
+/* The greatest capacity of a ring of draws. */
+enum { WEIRI_DRAW_MAX_CAPACITY = (1 << 24) - 1 };
 
 /* The operations of a format. A closed ring refuses an enqueue unless it is `admitted`. */
 struct weiri_ring_ops {
@@ -87,10 +100,17 @@ size_t weiri_ltq16_dequeue_alone(weir_ring *ring, uint64_t values[], size_t coun
 size_t weiri_ltq64_dequeue_alone(weir_ring *ring, uint64_t values[], size_t count, enum weir_status *status);
 enum weir_status weiri_ltq16_dequeue_one_alone(weir_ring *ring, uint64_t *value);
 enum weir_status weiri_ltq64_dequeue_one_alone(weir_ring *ring, uint64_t *value);
+enum weir_status weiri_span16_enqueue(weir_ring *ring, uint64_t value);
+enum weir_status weiri_span16_dequeue(weir_ring *ring, uint64_t *value);
+enum weir_status weiri_span16_dequeue_behind(weir_ring *ring, uint64_t *value, weiri_ring_before *before);
+/* For weiri_ring_draw(). */
+enum weir_status weiri_ltq16_draw(weir_ring *ring, const struct weiri_draw *draw, uint64_t *value);
+enum weir_status weiri_ltq64_draw(weir_ring *ring, const struct weiri_draw *draw, uint64_t *value);
 extern const struct weiri_ring_ops weiri_ltq16_ops;
 extern const struct weiri_ring_ops weiri_ltq64_ops;
+extern const struct weiri_ring_ops weiri_span16_ops;
 
-/* Returns true if this machine has LTQ16. */
+/* Returns true if this machine has LTQ16 and SPAN16. */
 bool weiri_ltq16_available(void);
 size_t weiri_ltq16_slots_size(size_t capacity);
 
@@ -100,15 +120,24 @@ size_t weiri_ltq16_slots_size(size_t capacity);
  */
 size_t weiri_ltq64_slots_size(size_t capacity);
 void weiri_ltq64_init(weir_ring *ring, void *memory);
+/* The same for slots, cells and arenas. */
+#if defined(WEIRI_UNDER_MODEL) /* so that few threads borrow all */
+enum { WEIRI_RING_ARENAS = 2 };
+#else
+enum { WEIRI_RING_ARENAS = 8 };
+#endif
+size_t weiri_span16_slots_size(size_t capacity);
+void weiri_span16_init(weir_ring *ring, void *memory);
 /* algorithm_invariants.c: for assertions. */
-enum { WEIRI_RING_SPARES = 64 }; /* of LTQ64 */
-void weiri_ring_assert_laps(const weir_ring *ring);
-bool weiri_ring_is_sealed(const weir_ring *ring); /* true: a slot is TOMB */
+enum { WEIRI_RING_SPARES = 64 };                     /* of LTQ64 */
+void weiri_ring_assert_whole(const weir_ring *ring); /* all formats; no thread uses the ring */
+void weiri_ring_assert_laps(const weir_ring *ring);  /* LTQ */
+bool weiri_ring_is_sealed(const weir_ring *ring);    /* true: a slot is TOMB */
 void weiri_ring_assert_unchanged(const weir_ring *ring, size_t index, uint64_t state);
 void weiri_ring_assert_at_head(const weir_ring *ring);
 void weiri_ring_assert_own_cell(const weir_ring *ring, uint64_t cell); /* LTQ64: no slot names it */
 #if defined(WEIRI_UNDER_MODEL)
-extern WEIRI_TLS uint32_t weiri_ltq64_first_place; /* where this thread looks for a spare cell first */
+extern WEIRI_TLS uint32_t weiri_ring_first_place; /* where this thread looks for a spare cell or an arena first */
 #endif
 
 #endif

@@ -14,6 +14,7 @@
  * ThreadSanitizer understands it, unlike inline assembly.
  */
 #include "ring/algorithm.h"
+#include "ring/draw.h"
 
 #if defined(__x86_64__) && defined(__GCC_HAVE_SYNC_COMPARE_AND_SWAP_16)
 
@@ -93,6 +94,34 @@ static WEIRI_ALWAYS_INLINE bool bury(weir_ring *ring, size_t index, const struct
 
 static const struct slot_format format = {look, fill, drain, take, bury};
 
+/* The hand holds the value itself. */
+
+static WEIRI_ALWAYS_INLINE bool pick_up(weir_ring *ring, size_t index, const struct look *seen, struct hand *hand)
+{
+	hand->content = seen->value;
+	/* [S; P1 acquire, P2 release] a full barrier. The value is compared, too: an exchange may change it. */
+	return __sync_bool_compare_and_swap((whole *)(void *)slot_at(ring, index), join(seen->state, seen->value),
+	                                    join(seen->state + 1, seen->value));
+}
+
+static WEIRI_ALWAYS_INLINE bool exchange(weir_ring *ring, size_t index, const struct look *seen, struct hand *hand)
+{
+	/* [S; P1 release, acquire] pairs with itself and pick_up(): a full barrier. */
+	if (!__sync_bool_compare_and_swap((whole *)(void *)slot_at(ring, index), join(seen->state, seen->value),
+	                                  join(seen->state, hand->content)))
+		return false;
+	hand->content = seen->value;
+	return true;
+}
+
+static WEIRI_ALWAYS_INLINE uint64_t open_hand(weir_ring *ring, const struct hand *hand)
+{
+	(void)ring;
+	return hand->content;
+}
+
+static const struct hand_format hands = {pick_up, exchange, open_hand};
+
 #define RING_FORMAT(call) weiri_ltq16_##call
 #include "ring/format_calls.h"
 
@@ -152,6 +181,7 @@ static bool no(const weir_ring *ring)
 }
 
 const struct weiri_ring_ops weiri_ltq16_ops = {enqueue, dequeue, counts, no, no};
+const struct weiri_ring_ops weiri_span16_ops = {enqueue, dequeue, counts, no, no};
 
 enum weir_status weiri_ltq16_enqueue(weir_ring *ring, uint64_t value)
 {
@@ -175,6 +205,12 @@ size_t weiri_ltq16_dequeue_alone(weir_ring *ring, uint64_t values[], size_t coun
 {
 	(void)values, (void)count;
 	return none(ring, status);
+}
+
+enum weir_status weiri_ltq16_draw(weir_ring *ring, const struct weiri_draw *draw, uint64_t *value)
+{
+	(void)ring, (void)draw, (void)value;
+	return WEIR_UNIMPLEMENTED;
 }
 
 enum weir_status weiri_ltq16_dequeue_one_alone(weir_ring *ring, uint64_t *value)

@@ -7,20 +7,25 @@
  * place of the spares for NO_CELL, and writes its value there. It then changes the slot by CAS from
  * {free, cell x} to {full, its cell}. Cell x becomes the spare cell, which the enqueue gives back.
  * A dequeue reads the slot's cell, then changes the slot by CAS to {free in the next lap, same
- * cell}.
+ * cell}. A draw (draw.h) borrows a spare cell, too: it leaves that in the slot from which it picks up
+ * a cell, and gives back the cell that it has read.
  *
  * Invariants
- *   C1  each cell is named by exactly one slot, one place of the spares, or one running enqueue
+ *   C1  each cell is named by exactly one slot, one place of the spares, or one running enqueue or
+ *       draw
  *   C2  a cell is written only by the enqueue that holds it as its spare
  *   C3  if the CAS of a dequeue succeeds, the value that it read from the cell belongs to the state
  *       that it saw: by C1 a cell leaves its slot only with a change of the slot's word
+ *   A draw reads a cell only when it holds it, so a cell that left its slot and came back in an
+ *   exchange does not deceive it
  * Pairs: P1, P2 of algorithm.h through the slot's word; P5 give_back (spare) -> borrow (spare): the
- *   enqueue has finished with the cell.
- * Progress: lock-free while fewer than SPARES threads are stalled inside an enqueue. Beyond that an
- *   enqueue waits for a spare. LTQ16 has no such limit.
+ *   enqueue or draw has finished with the cell.
+ * Progress: lock-free while fewer than SPARES threads are stalled inside an enqueue or a draw. Beyond
+ *   that an enqueue or a draw waits for a spare. LTQ16 has no such limit.
  */
-#include "reclaim/record.h"
 #include "ring/algorithm.h"
+#include "ring/draw.h"
+#include "ring/place.h"
 
 enum { SPARES = WEIRI_RING_SPARES, NO_CELL = -1 };
 
@@ -29,20 +34,10 @@ struct spare {
 	_Alignas(WEIRI_LINE) _Atomic(int64_t) cell;
 };
 
-#if defined(WEIRI_UNDER_MODEL) /* stress/model: a scope sets which threads begin at the same place */
-WEIRI_TLS uint32_t weiri_ltq64_first_place;
+_Static_assert(SPARES == 1 << WEIRI_PLACE_BITS, "weiri_first_place() must cover the places");
 
-static size_t first_place(void)
-{
-	return weiri_ltq64_first_place;
-}
-#else
-static WEIRI_ALWAYS_INLINE size_t first_place(void)
-{
-	_Static_assert(SPARES == 1 << (64 - 58), "the hash must cover the places");
-	/* The address differs from thread to thread. */
-	return (size_t)(((uintptr_t)&weiri_record_mine >> 6) * UINT64_C(0x9E3779B97F4A7C15) >> 58);
-}
+#if defined(WEIRI_UNDER_MODEL)
+WEIRI_TLS uint32_t weiri_ring_first_place;
 #endif
 
 static WEIRI_ALWAYS_INLINE _Atomic(uint64_t) *word_at(const weir_ring *ring, size_t index)
@@ -73,11 +68,11 @@ static WEIRI_ALWAYS_INLINE struct look look(const weir_ring *ring, size_t index)
 	return (struct look){word >> ring->cell_bits, word, 0};
 }
 
-static int64_t borrow(weir_ring *ring, struct spare **place)
+static WEIRI_ALWAYS_INLINE int64_t borrow(weir_ring *ring, struct spare **place)
 {
 	struct spare *spares = ring->spares;
 
-	for (size_t i = first_place();; i++) {
+	for (size_t i = weiri_first_place();; i++) {
 		*place = &spares[i % SPARES];
 		/* [relaxed] a look first: it does not take the cache line from its owner. */
 		if (weiri_load_relaxed(&(*place)->cell) != NO_CELL) {
@@ -159,6 +154,46 @@ static WEIRI_ALWAYS_INLINE bool bury(weir_ring *ring, size_t index, const struct
 }
 
 static const struct slot_format format = {look, fill, drain, take, bury};
+
+/* The hand holds a cell, and the place to which a cell goes back. */
+
+static WEIRI_ALWAYS_INLINE bool pick_up(weir_ring *ring, size_t index, const struct look *seen, struct hand *hand)
+{
+	struct spare *place;
+	int64_t spare = borrow(ring, &place);
+	uint64_t word = seen->raw;
+
+	WEIR_ASSERT_INSTANT(weiri_ring_assert_own_cell(ring, (uint64_t)spare));
+	/* [seq_cst S; P1 acquire, P2 release] pairs with look(). */
+	if (!weiri_cas_seq_cst(word_at(ring, index), &word, join(ring, seen->state + 1, (uint64_t)spare))) {
+		give_back(place, spare);
+		return false;
+	}
+	*hand = (struct hand){cell_of(ring, seen->raw), place};
+	return true;
+}
+
+static WEIRI_ALWAYS_INLINE bool exchange(weir_ring *ring, size_t index, const struct look *seen, struct hand *hand)
+{
+	uint64_t word = seen->raw;
+
+	/* [P1 release, acquire] pairs with itself and pick_up(). */
+	if (!weiri_cas_acq_rel(word_at(ring, index), &word, join(ring, seen->state, hand->content)))
+		return false;
+	hand->content = cell_of(ring, seen->raw);
+	return true;
+}
+
+static WEIRI_ALWAYS_INLINE uint64_t open_hand(weir_ring *ring, const struct hand *hand)
+{
+	/* [relaxed] C1: the cell is this draw's alone, and P1 brought its value. */
+	uint64_t value = weiri_load_relaxed(&ring->cells[hand->content]);
+
+	give_back(hand->place, (int64_t)hand->content);
+	return value;
+}
+
+static const struct hand_format hands = {pick_up, exchange, open_hand};
 
 #define RING_FORMAT(call) weiri_ltq64_##call
 #include "ring/format_calls.h"

@@ -7,6 +7,9 @@
  * 1) is a plain store, where the ring needs a CAS that may fail. The head is known exactly, where
  * the ring walks from a hint.
  *
+ * A queue in the SPAN16 format has the ring's own dequeue: its CAS is of the head, a line that no
+ * other thread writes, so a store would gain little. All that follows is about the other formats.
+ *
  * Invariants: those of algorithm.h, and
  *   M1  whenever no dequeue is under way, head_hint is the ticket of the next value to come out
  * Pairs: P1 to P3 of algorithm.h; P4 for the producers' hint only; S for everything but take().
@@ -63,6 +66,8 @@ static size_t dequeue(weir_mpsc *mpsc, uint64_t values[], size_t count, enum wei
 {
 	weir_ring *ring = ring_of(mpsc);
 
+	if (ring->format == WEIR_RING_FORMAT_SPAN16)
+		return weiri_ring_dequeue(ring, values, count, WEIRI_RING_SEAL, NULL, status);
 	WEIR_ASSERT_LOOK(weiri_ring_assert_at_head(ring));
 	return WEIRI_LIKELY(ring->format == WEIR_RING_FORMAT_LTQ16)
 	           ? weiri_ltq16_dequeue_alone(ring, values, count, status)
@@ -119,8 +124,10 @@ enum weir_status weir_mpsc_try_dequeue(weir_mpsc *mpsc, uint64_t *value)
 	if (WEIRI_UNLIKELY(mpsc == NULL || value == NULL))
 		return WEIR_INVALID_ARGUMENT;
 	WEIR_ASSERT_LOOK(weiri_ring_assert_at_head(ring));
-	return WEIRI_LIKELY(ring->format == WEIR_RING_FORMAT_LTQ16) ? weiri_ltq16_dequeue_one_alone(ring, value)
-	                                                            : weiri_ltq64_dequeue_one_alone(ring, value);
+	if (WEIRI_LIKELY(ring->format == WEIR_RING_FORMAT_LTQ16))
+		return weiri_ltq16_dequeue_one_alone(ring, value);
+	return ring->format == WEIR_RING_FORMAT_SPAN16 ? weiri_span16_dequeue(ring, value)
+	                                               : weiri_ltq64_dequeue_one_alone(ring, value);
 }
 
 enum weir_status weir_mpsc_try_enqueue_many(weir_mpsc *mpsc, const uint64_t values[], size_t count, size_t *done)

@@ -129,6 +129,7 @@ struct weir_priority_queue {
 	/* Constant, except `closing`, which says that a close is under way or done. */
 	_Atomic(uint32_t) closing;
 	size_t capacity;
+	uint64_t index_mask; /* of a word: the index and the bit */
 	unsigned tag_shift;
 	unsigned levels;
 	struct node *nodes;                        /* 1 .. capacity + 1; there is no node 0 */
@@ -171,7 +172,7 @@ struct dummy {
 
 static size_t index_of(const weir_priority_queue *queue, uint64_t word)
 {
-	return (size_t)(word & ((UINT64_C(1) << queue->tag_shift) - 1)) >> 1;
+	return (size_t)(word & queue->index_mask) >> 1;
 }
 
 static uint64_t tag_of(const weir_priority_queue *queue, uint64_t word)
@@ -198,6 +199,16 @@ static struct node *node_of(const weir_priority_queue *queue, size_t index)
 static size_t nodes_in_level(size_t nodes, unsigned level)
 {
 	return (nodes + (((size_t)1 << LEVEL_BITS * level) - 1)) >> LEVEL_BITS * level;
+}
+
+/* Returns how many levels a node takes part in: most nodes in none. */
+static WEIRI_ALWAYS_INLINE unsigned height_of(const weir_priority_queue *queue, size_t index)
+{
+	unsigned height = 0;
+
+	while (height < queue->levels && index <= nodes_in_level(queue->capacity + 1, height + 1))
+		height++;
+	return height;
 }
 
 /* -- assertions -------------------------------------------------------------------------------- */
@@ -330,6 +341,7 @@ enum weir_status weir_priority_queue_create(size_t capacity, const struct weir_p
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "priority queue: no memory for %zu values", capacity);
 	queue->capacity = capacity;
 	queue->tag_shift = tag_shift_for(nodes);
+	queue->index_mask = (UINT64_C(1) << queue->tag_shift) - 1;
 	queue->levels = levels_for(nodes);
 	queue->memory_size = memory_for(nodes);
 	queue->allocator = allocator;
@@ -431,9 +443,9 @@ static uint64_t clean_front(weir_priority_queue *queue, unsigned level)
 }
 
 /* Takes a taken node off the fronts before it is handed out again: I5. */
-static void leave_fronts(weir_priority_queue *queue, size_t index)
+static void leave_fronts(weir_priority_queue *queue, size_t index, unsigned height)
 {
-	for (unsigned l = 1; l <= queue->levels && index <= nodes_in_level(queue->capacity + 1, l); l++) {
+	for (unsigned l = 1; l <= height; l++) {
 		/* [relaxed] a look. */
 		if (index_of(queue, weiri_load_relaxed(&queue->front[l])) == index)
 			(void)clean_front(queue, l);
@@ -471,13 +483,22 @@ static WEIRI_ALWAYS_INLINE uint64_t walk_level(weir_priority_queue *queue, unsig
 	}
 }
 
-static void walk_towers(weir_priority_queue *queue, int64_t key, struct path *path)
+/* Keeps the path of the levels up to `height`, where a tower will be raised, and the place below. */
+static void walk_towers(weir_priority_queue *queue, int64_t key, unsigned height, struct path *path)
 {
 	struct place at = {0, 0, 0};
+	unsigned l = queue->levels;
 
-	for (unsigned l = queue->levels; l >= 1; l--) {
-		path->word[l] = walk_level(queue, l, key, &at);
-		path->at[l] = at;
+	/* While few items are inside, most levels are empty. [relaxed] a look. */
+	while (l > height && index_of(queue, weiri_load_relaxed(&queue->front[l])) == 0)
+		l--;
+	for (; l >= 1; l--) {
+		uint64_t word = walk_level(queue, l, key, &at);
+
+		if (l <= height) {
+			path->word[l] = word;
+			path->at[l] = at;
+		}
 	}
 	path->at[0] = at;
 }
@@ -507,9 +528,10 @@ static bool raise_to(weir_priority_queue *queue, struct path *path, unsigned lev
 	return false;
 }
 
-static void raise_tower(weir_priority_queue *queue, struct path *path, size_t index, uint64_t ticket, int64_t key)
+static void raise_tower(weir_priority_queue *queue, struct path *path, size_t index, unsigned height, uint64_t ticket,
+                        int64_t key)
 {
-	for (unsigned l = 1; l <= queue->levels && index <= nodes_in_level(queue->capacity + 1, l); l++) {
+	for (unsigned l = 1; l <= height; l++) {
 		if (!raise_to(queue, path, l, index, ticket, key))
 			return;
 	}
@@ -537,8 +559,9 @@ static void pass_by(weir_priority_queue *queue, size_t index)
 	(void)weiri_cas_release(&queue->head, &head, word_of(queue, dummy.index, dummy.position));
 }
 
-/* Gets the oldest free node. */
-static enum weir_status claim_node(weir_priority_queue *queue, bool admitted, size_t *index, uint64_t *ticket)
+/* Gets the oldest free node, and how many levels it takes part in. */
+static enum weir_status claim_node(weir_priority_queue *queue, bool admitted, size_t *index, unsigned *height,
+                                   uint64_t *ticket)
 {
 	for (;;) {
 		/* [P4, P5 acquire] */
@@ -558,7 +581,8 @@ static enum weir_status claim_node(weir_priority_queue *queue, bool admitted, si
 		if ((link & TAKEN) == 0)
 			return WEIR_WOULD_BLOCK;
 		pass_by(queue, *index);
-		leave_fronts(queue, *index);
+		*height = height_of(queue, *index);
+		leave_fronts(queue, *index, *height);
 		*ticket = tag_of(queue, word_after(queue, oldest, 0));
 		/* The next put's node: a taker wrote to it last, so it is in another processor's cache. */
 		__builtin_prefetch(node_of(queue, index_of(queue, link)), 1);
@@ -570,7 +594,8 @@ static enum weir_status claim_node(weir_priority_queue *queue, bool admitted, si
 }
 
 /* A thread that comes by an old word sees the ticket change before, or together with, the rest. */
-static void fill(weir_priority_queue *queue, size_t index, uint64_t ticket, int64_t key, uint64_t value)
+static void fill(weir_priority_queue *queue, size_t index, unsigned height, uint64_t ticket, int64_t key,
+                 uint64_t value)
 {
 	struct node *node = node_of(queue, index);
 
@@ -581,7 +606,7 @@ static void fill(weir_priority_queue *queue, size_t index, uint64_t ticket, int6
 	/* [relaxed] published by the link, P1. */
 	weiri_store_relaxed(&node->value, value);
 	/* [relaxed] no hint: a thread that reads it in place of an old one goes down a level. */
-	for (unsigned l = 1; l <= queue->levels && index <= nodes_in_level(queue->capacity + 1, l); l++)
+	for (unsigned l = 1; l <= height; l++)
 		weiri_store_relaxed(&queue->level[l][index], word_of(queue, 0, ticket));
 }
 
@@ -653,14 +678,15 @@ enum weir_status weiri_priority_queue_put(weir_priority_queue *queue, int64_t ke
 	uint64_t ticket;
 	struct path path;
 	size_t index;
-	enum weir_status status = claim_node(queue, admitted, &index, &ticket);
+	unsigned height;
+	enum weir_status status = claim_node(queue, admitted, &index, &height, &ticket);
 
 	if (status != WEIR_OK)
 		return status;
-	fill(queue, index, ticket, key, value);
-	walk_towers(queue, key, &path);
+	fill(queue, index, height, ticket, key, value);
+	walk_towers(queue, key, height, &path);
 	link_in(queue, index, key, &path.at[0]);
-	raise_tower(queue, &path, index, ticket, key);
+	raise_tower(queue, &path, index, height, ticket, key);
 	return WEIR_OK;
 }
 

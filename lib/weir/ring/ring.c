@@ -25,9 +25,10 @@ static enum weir_status read_options(size_t capacity, const struct weir_ring_opt
 		status = weiri_options_flags("ring", given->flags, 0, error);
 	if (status != WEIR_OK)
 		return status;
-	if (given->format > WEIR_RING_FORMAT_LTQ64)
+	if (given->format > WEIR_RING_FORMAT_SPAN16)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "ring: %d is not a format", (int)given->format);
-	if (given->format == WEIR_RING_FORMAT_LTQ16 && !weiri_ltq16_available())
+	if ((given->format == WEIR_RING_FORMAT_LTQ16 || given->format == WEIR_RING_FORMAT_SPAN16) &&
+	    !weiri_ltq16_available())
 		return weiri_fail(error, WEIR_UNIMPLEMENTED, "ring: this machine has no lock-free 16-byte CAS");
 	if (given->format == WEIR_RING_FORMAT_BEST)
 		given->format = weiri_ltq16_available() ? WEIR_RING_FORMAT_LTQ16 : WEIR_RING_FORMAT_LTQ64;
@@ -38,10 +39,11 @@ _Static_assert((int)WEIR_RING_ALIGNMENT == (int)WEIRI_APART, "what the header pr
 
 static size_t size_of(size_t capacity, enum weir_ring_format format)
 {
-	size_t slots =
-		format == WEIR_RING_FORMAT_LTQ16 ? weiri_ltq16_slots_size(capacity) : weiri_ltq64_slots_size(capacity);
-
-	return sizeof(struct weir_ring) + slots;
+	switch (format) {
+	case WEIR_RING_FORMAT_LTQ16: return sizeof(struct weir_ring) + weiri_ltq16_slots_size(capacity);
+	case WEIR_RING_FORMAT_SPAN16: return sizeof(struct weir_ring) + weiri_span16_slots_size(capacity);
+	default: return sizeof(struct weir_ring) + weiri_ltq64_slots_size(capacity);
+	}
 }
 
 static struct weiri_ring_shape shape_of(size_t capacity)
@@ -66,6 +68,8 @@ static weir_ring *make(void *memory, size_t capacity, enum weir_ring_format form
 	ring->slots = ring->end; /* LTQ16: all slots zero, which is free for lap 0 */
 	if (format == WEIR_RING_FORMAT_LTQ64)
 		weiri_ltq64_init(ring, ring->end);
+	if (format == WEIR_RING_FORMAT_SPAN16)
+		weiri_span16_init(ring, ring->end);
 	return ring;
 }
 
@@ -122,7 +126,7 @@ enum weir_status weir_ring_destroy(weir_ring *ring, weir_error *error)
 	if (ring != NULL && ring->memory_size != 0) {
 		weir_allocator allocator = ring->allocator;
 
-		WEIR_ASSERT_WALK(weiri_ring_assert_laps(ring));
+		WEIR_ASSERT_WALK(weiri_ring_assert_whole(ring));
 		weiri_release(&allocator, ring, ring->memory_size, WEIRI_APART);
 	}
 	return WEIR_OK;
@@ -139,8 +143,10 @@ enum weir_status weir_ring_try_dequeue(weir_ring *ring, uint64_t *value)
 {
 	if (WEIRI_UNLIKELY(ring == NULL || value == NULL))
 		return WEIR_INVALID_ARGUMENT;
-	return WEIRI_LIKELY(ring->format == WEIR_RING_FORMAT_LTQ16) ? weiri_ltq16_dequeue(ring, value)
-	                                                            : weiri_ltq64_dequeue(ring, value);
+	if (WEIRI_LIKELY(ring->format == WEIR_RING_FORMAT_LTQ16))
+		return weiri_ltq16_dequeue(ring, value);
+	return ring->format == WEIR_RING_FORMAT_SPAN16 ? weiri_span16_dequeue(ring, value)
+	                                               : weiri_ltq64_dequeue(ring, value);
 }
 
 enum weir_status weir_ring_try_enqueue_many(weir_ring *ring, const uint64_t values[], size_t count, size_t *done)
@@ -196,6 +202,18 @@ size_t weir_ring_capacity(const weir_ring *ring)
 struct weiri_ring_counts weiri_ring_counts(const weir_ring *ring)
 {
 	return weiri_ring_ops_of(ring)->counts(ring);
+}
+
+bool weiri_ring_can_draw(const weir_ring *ring, size_t min_left)
+{
+	struct weiri_ring_counts counts;
+
+	if (min_left == 0 || weir_ring_closed(ring))
+		return weiri_ring_ops_of(ring)->has_value(ring);
+	do { /* `out` was exact at an earlier moment than `in`: if it has not changed, both are of one */
+		counts = weiri_ring_counts(ring);
+	} while (counts.in - counts.out > min_left && weiri_ring_counts(ring).out != counts.out);
+	return counts.in - counts.out > min_left;
 }
 
 size_t weir_ring_size_approx(const weir_ring *ring)

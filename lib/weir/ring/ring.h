@@ -8,14 +8,18 @@
 
 static inline const struct weiri_ring_ops *weiri_ring_ops_of(const weir_ring *ring)
 {
-	return ring->format == WEIR_RING_FORMAT_LTQ16 ? &weiri_ltq16_ops : &weiri_ltq64_ops;
+	if (ring->format == WEIR_RING_FORMAT_LTQ16)
+		return &weiri_ltq16_ops;
+	return ring->format == WEIR_RING_FORMAT_SPAN16 ? &weiri_span16_ops : &weiri_ltq64_ops;
 }
 
 /* weir_ring_try_enqueue() without the check for NULL. */
 static WEIRI_ALWAYS_INLINE enum weir_status weiri_ring_enqueue_one(weir_ring *ring, uint64_t value)
 {
-	return WEIRI_LIKELY(ring->format == WEIR_RING_FORMAT_LTQ16) ? weiri_ltq16_enqueue(ring, value)
-	                                                            : weiri_ltq64_enqueue(ring, value);
+	if (WEIRI_LIKELY(ring->format == WEIR_RING_FORMAT_LTQ16))
+		return weiri_ltq16_enqueue(ring, value);
+	return ring->format == WEIR_RING_FORMAT_SPAN16 ? weiri_span16_enqueue(ring, value)
+	                                               : weiri_ltq64_enqueue(ring, value);
 }
 
 /*
@@ -25,8 +29,10 @@ static WEIRI_ALWAYS_INLINE enum weir_status weiri_ring_enqueue_one(weir_ring *ri
 static WEIRI_ALWAYS_INLINE enum weir_status weiri_ring_dequeue_one(weir_ring *ring, uint64_t *value,
                                                                    weiri_ring_before *before)
 {
-	return WEIRI_LIKELY(ring->format == WEIR_RING_FORMAT_LTQ16) ? weiri_ltq16_dequeue_behind(ring, value, before)
-	                                                            : weiri_ltq64_dequeue_behind(ring, value, before);
+	if (WEIRI_LIKELY(ring->format == WEIR_RING_FORMAT_LTQ16))
+		return weiri_ltq16_dequeue_behind(ring, value, before);
+	return ring->format == WEIR_RING_FORMAT_SPAN16 ? weiri_span16_dequeue_behind(ring, value, before)
+	                                               : weiri_ltq64_dequeue_behind(ring, value, before);
 }
 
 /*
@@ -42,6 +48,20 @@ size_t weiri_ring_enqueue(weir_ring *ring, const uint64_t values[], size_t count
  */
 size_t weiri_ring_dequeue(weir_ring *ring, uint64_t values[], size_t count, enum weiri_ring_at_end at_end,
                           weiri_ring_before *before, enum weir_status *status);
+/*
+ * Takes a value that is drawn evenly from those inside, if more than draw->min_left are inside or the
+ * ring is closed. Returns WEIR_OK, or the status of a dequeue that gets nothing. Not for SPAN16. A
+ * ring from which values are drawn must not be dequeued from in any other way. (draw.h)
+ */
+static inline enum weir_status weiri_ring_draw(weir_ring *ring, const struct weiri_draw *draw, uint64_t *value)
+{
+	return WEIRI_LIKELY(ring->format == WEIR_RING_FORMAT_LTQ16) ? weiri_ltq16_draw(ring, draw, value)
+	                                                            : weiri_ltq64_draw(ring, draw, value);
+}
+
+/* Returns true if at some moment of the call such a draw would have found a value. */
+bool weiri_ring_can_draw(const weir_ring *ring, size_t min_left);
+
 /*
  * Returns true if one of the last `count` values that went in has a ticket with none of the bits of
  * `mask`, which is one less than a power of two. The caller has enqueued these values. If other
