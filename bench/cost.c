@@ -11,6 +11,8 @@
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <weir/flow/function.h>
 #include <weir/flow/kernel.h>
 #include <weir/flow/op.h>
@@ -30,7 +32,7 @@ enum {
 	NAMES = 1024,
 	NODES = 32,  /* of a large step; less the step of 1 no-op, and by 31, it is the cost of a node */
 	KEPT = 1024, /* writes until a thread keeps enough blocks */
-	MAX_OPERATIONS = 64
+	MAX_OPERATIONS = 96
 };
 
 /*
@@ -44,6 +46,11 @@ static struct {
 static weir_ring *ring;
 static weir_mpsc *mpsc;
 static weir_spsc *spsc;
+static int shm_file;
+static weir_shm_ring *shm_ring;
+static weir_shm_latest *shm_latest;
+static struct weir_shm_frame shm_frame;
+static unsigned char message[64];
 static weir_queue *queue;
 static weir_priority_queue *priority;
 static weir_critical_section *section;
@@ -201,6 +208,77 @@ static void spsc_dequeue_many(void)
 	size_t done;
 
 	must(weir_spsc_try_dequeue_many(spsc, numbers, BATCH, &done));
+}
+
+/* -- between processes ------------------------------------------------------------------------- */
+
+static void shm_begin(void)
+{
+	shm_file = memfd_create("weir-cost", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (shm_file < 0)
+		exit(3);
+}
+
+static void shm_ring_begin(void)
+{
+	shm_begin();
+	must(weir_shm_ring_create(shm_file, CAPACITY, sizeof(message), NULL, &shm_ring, NULL));
+}
+
+static void shm_ring_end(void)
+{
+	must(weir_shm_ring_destroy(shm_ring, NULL));
+	(void)close(shm_file);
+}
+
+static void shm_enqueue(void)
+{
+	must(weir_shm_ring_enqueue(shm_ring, message, sizeof(message), WEIR_NO_DEADLINE, NULL, NULL));
+}
+
+static void shm_dequeue(void)
+{
+	size_t size;
+
+	must(weir_shm_ring_dequeue(shm_ring, message, sizeof(message), &size, WEIR_NO_DEADLINE, NULL, NULL));
+}
+
+static void shm_reserve_publish(void)
+{
+	must(weir_shm_ring_try_reserve(shm_ring, &shm_frame));
+	must(weir_shm_ring_try_publish(shm_ring, &shm_frame, sizeof(message)));
+}
+
+static void shm_take_release(void)
+{
+	must(weir_shm_ring_try_take(shm_ring, &shm_frame));
+	must(weir_shm_ring_release(shm_ring, &shm_frame));
+}
+
+static void shm_latest_begin(void)
+{
+	shm_begin();
+	must(weir_shm_latest_create(shm_file, sizeof(message), NULL, &shm_latest, NULL));
+	must(weir_shm_latest_write(shm_latest, message, sizeof(message), NULL, NULL));
+}
+
+static void shm_latest_end(void)
+{
+	must(weir_shm_latest_destroy(shm_latest, NULL));
+	(void)close(shm_file);
+}
+
+static void shm_write(void)
+{
+	must(weir_shm_latest_write(shm_latest, message, sizeof(message), NULL, NULL));
+}
+
+static void shm_read(void)
+{
+	uint64_t version;
+	size_t size;
+
+	must(weir_shm_latest_try_read(shm_latest, 0, message, sizeof(message), &size, &version));
 }
 
 /* -- queues ------------------------------------------------------------------------------------ */
@@ -869,6 +947,12 @@ static const struct operation {
 	{"spsc dequeue", spsc_begin, spsc_enqueue, spsc_dequeue, nothing, spsc_end},
 	{"spsc enqueue of 32", spsc_begin, nothing, spsc_enqueue_many, spsc_dequeue_many, spsc_end},
 	{"spsc dequeue of 32", spsc_begin, spsc_enqueue_many, spsc_dequeue_many, nothing, spsc_end},
+	{"shm ring enqueue of 64 bytes", shm_ring_begin, nothing, shm_enqueue, shm_dequeue, shm_ring_end},
+	{"shm ring dequeue of 64 bytes", shm_ring_begin, shm_enqueue, shm_dequeue, nothing, shm_ring_end},
+	{"shm ring reserve, publish", shm_ring_begin, nothing, shm_reserve_publish, shm_dequeue, shm_ring_end},
+	{"shm ring take, release", shm_ring_begin, shm_enqueue, shm_take_release, nothing, shm_ring_end},
+	{"shm latest write of 64 bytes", shm_latest_begin, nothing, shm_write, nothing, shm_latest_end},
+	{"shm latest read of 64 bytes", shm_latest_begin, nothing, shm_read, nothing, shm_latest_end},
 	{"queue try enqueue", queue_begin, nothing, queue_try_enqueue, queue_try_dequeue, queue_end},
 	{"queue try dequeue", queue_begin, queue_try_enqueue, queue_try_dequeue, nothing, queue_end},
 	{"queue enqueue", queue_begin, nothing, queue_enqueue, queue_dequeue, queue_end},

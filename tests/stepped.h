@@ -53,7 +53,7 @@ enum { STEPPED_WORKS = 0 };
 #endif
 #if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
 /* A sanitizer makes several instructions of each one. */
-enum { STEPPED_STRIDE = 7 };
+enum { STEPPED_STRIDE = 13 };
 #else
 enum { STEPPED_STRIDE = 1 };
 #endif

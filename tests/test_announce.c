@@ -179,7 +179,7 @@ Test(announce, a_reader_that_goes_on_reading_holds_nothing_without_a_membarrier)
 
 /* -- the rate ---------------------------------------------------------------------------------- */
 
-enum { WRITERS = 8, EACH = 2000 };
+enum { WRITERS = 8, EACH = 400 };
 
 static void *read_and_retire(void *context)
 {

@@ -324,7 +324,7 @@ static void fire(void *context)
  * The cost of a trial, for stepped_stride(). With a sanitizer more places are tried, as only it
  * sees a use after free.
  */
-enum { COST = STEPPED_STRIDE == 1 ? 32 : 2 };
+enum { COST = STEPPED_STRIDE == 1 ? 32 : 4 };
 
 /*
  * The thread that fires the step's token is stopped. An item ends the dequeue, or the fire does

@@ -68,7 +68,7 @@ static void meet_weir(void *context)
  * The cost of a trial, for stepped_stride(). With a sanitizer more places are tried, as only it
  * sees a use after free.
  */
-enum { COST = STEPPED_STRIDE == 1 ? 16 : 2 };
+enum { COST = STEPPED_STRIDE == 1 ? 16 : 4 };
 
 static void fire(void *context)
 {

@@ -619,7 +619,7 @@ Test(watch, stopped_anywhere_a_writer_leaves_alone_a_watch_that_has_ended)
 	int came = 1;
 
 	stepped_or_skip();
-	for (size_t at = 0; came; at += stepped_stride(STEPPED_STRIDE == 1 ? COST : 2)) {
+	for (size_t at = 0; came; at += stepped_stride(STEPPED_STRIDE == 1 ? COST : 4)) {
 		int stands, fd;
 
 		scene = (struct scene){.var = variable(0)};

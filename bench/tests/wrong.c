@@ -501,7 +501,7 @@ static void run_one_node(void *self)
 }
 
 static const struct dataflow_contender idle_graph = {
-	.about = {.name = "runs a node only"},
+	.about = {.name = "loses nodes"},
 	.kind = BENCH_CHAIN,
 	.create = no_graph_create,
 	.destroy = free,

@@ -13,6 +13,7 @@
 #include <weir/coordinator.h>
 #include <weir/critical_section.h>
 #include <weir/dataset.h>
+#include <weir/dlpack.h>
 #include <weir/dump.h>
 #include <weir/log.h>
 #include <weir/metrics.h>

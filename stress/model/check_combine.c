@@ -297,9 +297,9 @@ static struct scope_plan prepare(size_t index)
 	memcpy(scene.calls, of->calls, sizeof(scene.calls));
 	return (struct scope_plan){
 		.program = {of->name, scope_threads(of->calls, THREADS), &scene, sizeof(scene), setup, thread, finish},
-		.executions = 20000,
+		.executions = 5000,
 		/* A thread that waits without a deadline for a stopped thread waits for ever. */
-		.stopped = of->endless ? 0 : 50};
+		.stopped = of->endless ? 0 : 25};
 }
 
 int main(int argc, char **argv)

@@ -726,7 +726,7 @@ static struct scope_plan prepare(size_t index)
 	scene = (struct scene){.head = NULL};
 	return (struct scope_plan){.program = {scope->name, scope_functions(scope->threads, THREADS), &scene, sizeof(scene),
 	                                       scope->setup, scope_function, scope->finish},
-	                           .executions = scope->threads[0] == replace_twice ? 100000 : 30000,
+	                           .executions = scope->threads[0] == replace_twice ? 40000 : 30000,
 	                           .long_executions = 10000000,
 	                           .stopped = scope->waits ? 0 : 30,
 	                           .long_stopped = 1000};

@@ -1,0 +1,105 @@
+/*
+ * wait.c - deadlines, signals and exceptions.
+ *
+ * Signals. CPython runs the handlers of Python on the main thread only. While the main thread waits
+ * in Weir, its interrupt (weir/thread.h) takes the GIL after each signal and lets CPython run them.
+ * No wait wakes up to look. Other threads have no interrupt: PyErr_CheckSignals() does nothing there,
+ * and a thread that is taken away at exit must not be inside of a wait of Weir when that happens.
+ */
+#include "module.h"
+
+#include <math.h>
+
+uint64_t deadline_of(PyObject *timeout)
+{
+	double seconds;
+
+	if (timeout == NULL || timeout == Py_None)
+		return WEIR_NO_DEADLINE;
+	seconds = PyFloat_AsDouble(timeout);
+	if (seconds == -1 && PyErr_Occurred() != NULL)
+		return 0;
+	if (!(seconds >= 0)) {
+		PyErr_SetString(PyExc_ValueError, "timeout must be None or a number that is not negative");
+		return 0;
+	}
+	if (seconds > 1e9)
+		return WEIR_NO_DEADLINE;
+	return weir_deadline_in((uint64_t)(seconds * 1e9));
+}
+
+PyObject *raise_status(const struct state *state, enum weir_status status, const char *message)
+{
+	const char *text = message != NULL && message[0] != '\0' ? message : weir_status_name(status);
+	PyObject *type = state->error;
+
+	switch (status) {
+	case WEIR_RESOURCE_EXHAUSTED: type = PyExc_MemoryError; break;
+	case WEIR_INVALID_ARGUMENT: type = PyExc_ValueError; break;
+	case WEIR_UNIMPLEMENTED: type = PyExc_NotImplementedError; break;
+	case WEIR_DEADLINE_EXCEEDED: type = PyExc_TimeoutError; break;
+	case WEIR_NOT_FOUND: type = PyExc_LookupError; break;
+	case WEIR_CANCELLED: type = state->closed; break;
+	case WEIR_OUT_OF_RANGE: type = state->closed; break;
+	case WEIR_ABORTED: type = state->aborted; break;
+	default: break;
+	}
+	PyErr_SetString(type, text);
+	return NULL;
+}
+
+/* Called by a wait of Weir, after a signal handler of C has run on this thread. */
+static int run_handlers(void *context)
+{
+	struct wait *wait = context;
+
+	if (wait->raised)
+		return 1;
+	PyEval_RestoreThread(wait->saved);
+	if (PyErr_CheckSignals() != 0) {
+		wait->raised = true;
+		PyErr_Fetch(&wait->exception[0], &wait->exception[1], &wait->exception[2]);
+	}
+	wait->saved = PyEval_SaveThread();
+	return wait->raised;
+}
+
+void begin_wait(const struct state *state, struct wait *wait)
+{
+	wait->raised = false;
+	wait->is_main = PyThread_get_thread_ident() == state->main_thread;
+	if (wait->is_main)
+		(void)weir_thread_set_interrupt(run_handlers, wait); /* without a record the call fails anyway */
+	wait->saved = PyEval_SaveThread();
+}
+
+/* A pending call of the main thread. */
+static int raise_late(void *context)
+{
+	PyObject **exception = context;
+
+	PyErr_Restore(exception[0], exception[1], exception[2]);
+	free(exception);
+	return -1;
+}
+
+bool end_wait(struct wait *wait, bool completed)
+{
+	PyObject **late;
+
+	PyEval_RestoreThread(wait->saved);
+	if (wait->is_main)
+		(void)weir_thread_set_interrupt(NULL, NULL);
+	if (!wait->raised)
+		return true;
+	late = completed ? malloc(sizeof(wait->exception)) : NULL;
+	if (late == NULL) {
+		PyErr_Restore(wait->exception[0], wait->exception[1], wait->exception[2]);
+		return false;
+	}
+	memcpy(late, wait->exception, sizeof(wait->exception));
+	if (Py_AddPendingCall(raise_late, late) == 0)
+		return true;
+	(void)raise_late(late); /* too many are pending */
+	return false;
+}
