@@ -156,6 +156,11 @@ static inline int bench_torn(const uint64_t *words, size_t bytes)
 	return (differ[0] | differ[1]) != 0;
 }
 
+/* Where a reader keeps a value of eight words: what the contender needs for that. */
+struct bench_kept {
+	uint64_t words[8];
+};
+
 /* A shared value of eight equal words, 0 at first. Each update adds 1 to all of them. */
 struct update_contender {
 	struct bench_about about;
@@ -165,6 +170,13 @@ struct update_contender {
 	/* Replaces the value by one whose words are 1 higher, `count` times. */
 	void (*update_many)(void *self, uint64_t count);
 	uint64_t (*value)(void *self); /* the first word, while no other thread is at work */
+	/*
+	 * Keeps the value that is current at `place`, and returns its words, which stay as they are until
+	 * drop(). NULL: what a reader of this contender keeps does not stay as it is, or ends with its
+	 * section.
+	 */
+	const uint64_t *(*keep)(void *self, struct bench_kept *place);
+	void (*drop)(struct bench_kept *place);
 };
 
 /*
@@ -252,6 +264,8 @@ struct scatter_contender {
 	void (*add_one)(void *self, const int64_t *rows, size_t count);
 	/* Returns the sum of the first elements of all rows, while no other thread is at work. */
 	uint64_t (*sum)(void *self);
+	/* Returns the sum of all words of a version of all rows. NULL: as another contender does. */
+	uint64_t (*sum_all)(void *self);
 };
 
 enum data_job { DATA_RANGE, DATA_NOTHING, DATA_AHEAD, DATA_WORK, DATA_DIGITS, DATA_ROWS };

@@ -1,5 +1,5 @@
 /*
- * suite_scatter.c - updates of 100 rows of a large table.
+ * suite_scatter.c - updates of 100 rows of a large table, and reads of all rows.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -70,6 +70,71 @@ static void measure(const struct bench_workload *workload, const void *contender
 	sample->value = (double)done * 1e6 / (double)sample->window_ns;
 }
 
+/* -- reading all rows -------------------------------------------------------------------------- */
+
+struct scan {
+	const struct scatter_contender *contender;
+	void *self;
+	uint64_t expected;
+	_Atomic(uint64_t) done, wrong;
+};
+
+static void scan_all(struct bench_crew *crew, unsigned index)
+{
+	struct scan *scan = crew->context;
+	uint64_t done = 0, wrong = 0;
+
+	(void)index;
+	do {
+		wrong += scan->contender->sum_all(scan->self) != scan->expected;
+		done++;
+	} while (!bench_stopped(crew));
+	atomic_fetch_add_explicit(&scan->done, done, memory_order_relaxed);
+	atomic_fetch_add_explicit(&scan->wrong, wrong, memory_order_relaxed);
+}
+
+static void measure_scan(const struct bench_workload *workload, const void *contender, struct bench_sample *sample)
+{
+	const struct scatter_contender *scatter = contender;
+	struct scan scan = {.contender = scatter};
+	struct bench_crew crew = {.workload = workload, .about = &scatter->about, .work = scan_all, .threads = 1};
+	uint64_t rows = workload->bytes / ROW_BYTES, wrong;
+	int64_t one[SPREAD];
+
+	scan.self = scatter->create(rows, ROW_BYTES);
+	/* Each row is written once, so that each has memory of its own. */
+	for (uint64_t first = 0; first < rows; first += SPREAD) {
+		for (uint64_t i = 0; i < SPREAD; i++)
+			one[i] = (int64_t)(first + i);
+		scatter->add_one(scan.self, one, SPREAD);
+	}
+	scan.expected = workload->bytes / sizeof(uint64_t);
+	crew.context = &scan;
+	crew.self = scan.self;
+	bench_crew_run(&crew, sample);
+	scatter->destroy(scan.self);
+	wrong = atomic_load_explicit(&scan.wrong, memory_order_relaxed);
+	if (wrong != 0)
+		(void)snprintf(sample->wrong, sizeof(sample->wrong), "%llu of %llu sums of all rows are wrong",
+		               (unsigned long long)wrong, (unsigned long long)scan.done);
+	sample->operations = (double)scan.done;
+	sample->value = (double)scan.done * (double)workload->bytes / (double)sample->window_ns;
+}
+
+static void plan_scan(struct bench_plan *plan, size_t bytes, const char *size)
+{
+	struct bench_workload w = {
+		.suite = "scatter", .unit = "GB/s", .never_sleeps = 1, .left = 1, .bytes = bytes, .measure = measure_scan};
+	struct bench_workload *planned;
+
+	(void)snprintf(w.name, sizeof(w.name), "read all rows of %s", size);
+	planned = bench_plan_workload(plan, &w);
+	for (size_t i = 0; planned != NULL && bench_scatters[i] != NULL; i++) {
+		if (bytes <= bench_scatters[i]->most_bytes && bench_scatters[i]->sum_all != NULL)
+			bench_plan_contender(plan, planned, &bench_scatters[i]->about, bench_scatters[i]);
+	}
+}
+
 static void plan_one(struct bench_plan *plan, unsigned writers, size_t bytes, const char *size)
 {
 	struct bench_workload w = {.suite = "scatter",
@@ -104,6 +169,8 @@ static void plan(struct bench_plan *plan, const struct bench_options *options)
 		plan_one(plan, shapes->shape[i].left, (size_t)32 << 20, "32 MiB");
 		plan_one(plan, shapes->shape[i].left, (size_t)1 << 30, "1 GiB");
 	}
+	plan_scan(plan, (size_t)1 << 20, "1 MiB");
+	plan_scan(plan, (size_t)32 << 20, "32 MiB");
 }
 
 static const char *const explain[][2] = {
@@ -111,6 +178,9 @@ static const char *const explain[][2] = {
      "in one update, each writer adds 1 to each element of 100 rows of 256 bytes. The rows are "
      "among 512 that are spread evenly over the table. Writers repeat this. The figure is "
      "thousands of updates per second; at the end the rows must add up."},
+	{"read all rows of SIZE",
+     "one thread repeatedly adds up all words of a table of rows of 256 bytes, each of which was "
+     "written once. The figure is gigabytes per second; the sum must be right."},
 	{NULL, NULL},
 };
 

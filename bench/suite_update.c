@@ -54,6 +54,108 @@ static void measure(const struct bench_workload *workload, const void *contender
 	sample->value = (double)done * 1e3 / (double)sample->window_ns;
 }
 
+/* -- beside a reader that keeps old values ------------------------------------------------------- */
+
+enum { KEPT = 8 };
+
+struct keeping {
+	const struct update_contender *contender;
+	void *self;
+	_Atomic(uint64_t) done, reads, changed;
+};
+
+static void update_on(struct keeping *k, struct bench_crew *crew)
+{
+	uint64_t done = 0;
+
+	do {
+		k->contender->update_many(k->self, UPDATES);
+		done += UPDATES;
+	} while (!bench_stopped(crew));
+	atomic_fetch_add_explicit(&k->done, done, memory_order_relaxed);
+}
+
+/* Keeps the last values that it has read. Each must be the same when it is given up. */
+static void keep_on(struct keeping *k, struct bench_crew *crew)
+{
+	struct bench_kept kept[KEPT];
+	const uint64_t *words[KEPT] = {NULL};
+	uint64_t first[KEPT], reads = 0, changed = 0;
+	size_t at = 0;
+
+	do {
+		if (words[at] != NULL) {
+			changed += words[at][0] != first[at] || bench_torn(words[at], 8 * sizeof(uint64_t));
+			k->contender->drop(&kept[at]);
+		}
+		words[at] = k->contender->keep(k->self, &kept[at]);
+		first[at] = words[at][0];
+		at = (at + 1) % KEPT;
+		reads++;
+	} while (!bench_stopped(crew));
+	for (at = 0; at < KEPT; at++) {
+		if (words[at] != NULL)
+			k->contender->drop(&kept[at]);
+	}
+	atomic_store_explicit(&k->reads, reads, memory_order_relaxed);
+	atomic_store_explicit(&k->changed, changed, memory_order_relaxed);
+}
+
+static void update_or_keep(struct bench_crew *crew, unsigned index)
+{
+	if (index == 0)
+		keep_on(crew->context, crew);
+	else
+		update_on(crew->context, crew);
+}
+
+static void measure_beside_keeper(const struct bench_workload *workload, const void *contender,
+                                  struct bench_sample *sample)
+{
+	const struct update_contender *update = contender;
+	struct keeping k = {.contender = update, .self = update->create()};
+	struct bench_crew crew = {
+		.workload = workload, .about = &update->about, .work = update_or_keep, .threads = 1 + workload->left};
+	uint64_t done, value;
+
+	crew.context = &k;
+	crew.self = k.self;
+	crew.begin = update->thread_begin;
+	crew.end = update->thread_end;
+	bench_crew_run(&crew, sample);
+	value = update->value(k.self);
+	update->destroy(k.self);
+	done = atomic_load_explicit(&k.done, memory_order_relaxed);
+	if (value != done)
+		(void)snprintf(sample->wrong, sizeof(sample->wrong), "%llu updates made, but the value is %llu",
+		               (unsigned long long)done, (unsigned long long)value);
+	if (k.changed != 0)
+		(void)snprintf(sample->wrong, sizeof(sample->wrong), "%llu kept values were read torn or have changed",
+		               (unsigned long long)k.changed);
+	sample->operations = (double)done;
+	sample->value = (double)done * 1e3 / (double)sample->window_ns;
+	sample->beside = (double)k.reads * 1e3 / (double)sample->window_ns;
+}
+
+static void plan_beside_keeper(struct bench_plan *plan)
+{
+	struct bench_workload w = {.suite = "update",
+	                           .unit = "Mupdates/s",
+	                           .beside = "Mreads/s",
+	                           .never_sleeps = 1,
+	                           .left = 1,
+	                           .right = 1,
+	                           .measure = measure_beside_keeper};
+	struct bench_workload *planned;
+
+	(void)snprintf(w.name, sizeof(w.name), "1 writer beside a reader that keeps 8 values");
+	planned = bench_plan_workload(plan, &w);
+	for (size_t c = 0; planned != NULL && bench_updates[c] != NULL; c++) {
+		if (bench_updates[c]->keep != NULL)
+			bench_plan_contender(plan, planned, &bench_updates[c]->about, bench_updates[c]);
+	}
+}
+
 /* -- large values ------------------------------------------------------------------------------ */
 
 enum { LARGE_BYTES = 1 << 20 };
@@ -159,6 +261,7 @@ static void plan(struct bench_plan *plan, const struct bench_options *options)
 		for (size_t c = 0; planned != NULL && bench_updates[c] != NULL; c++)
 			bench_plan_contender(plan, planned, &bench_updates[c]->about, bench_updates[c]);
 	}
+	plan_beside_keeper(plan);
 	for (unsigned i = 0; i < shapes->count; i++) {
 		unsigned writers = shapes->shape[i].left;
 
@@ -172,6 +275,9 @@ static const char *const explain[][2] = {
 	{"N writers", "each writer repeatedly replaces a value of 64 bytes by one whose eight words "
                   "are 1 higher. The figure is millions of updates per second; at the end the "
                   "value must be the number of updates."},
+	{"1 writer beside a reader that keeps 8 values",
+     "the same for one writer, while another thread repeatedly reads the value and keeps the last 8 "
+     "that it has read. A mutex copies each value out. A kept value must not change."},
 	{"N writers of 1 MiB",
      "each writer repeatedly adds 1 to every element of a value of 1 MiB. The ones come from a "
      "value of its own that is as large. The figures are thousands of updates per second, and the "

@@ -142,7 +142,7 @@ static enum weir_status save_number(const struct folder *folder, int64_t value, 
 
 	for (size_t i = 0; i < VARS; i++)
 		tensors[i] = (struct weir_checkpoint_tensor){names[i], tensor};
-	status = weiri_checkpoint_save_on(disk, tensors, VARS, NULL, folder->file, error);
+	status = weiri_checkpoint_save_on(disk, tensors, NULL, VARS, NULL, folder->file, error);
 	weir_tensor_release(tensor);
 	return status;
 }

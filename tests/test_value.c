@@ -689,8 +689,8 @@ Test(value, options_that_do_not_suit_the_kind_are_refused)
 	options.release = release_thing;
 	expect_options_refused(options, "variable: inline values have no function release");
 	options.release = NULL;
-	options.kind = (enum weir_var_kind)3;
-	expect_options_refused(options, "variable: 3 is not a kind");
+	options.kind = (enum weir_var_kind)4;
+	expect_options_refused(options, "variable: 4 is not a kind");
 	options.kind = WEIR_VAR_TENSOR;
 	options.dtype = WEIR_I64;
 	expect_options_refused(options, "variable: size is 8, but tensors have no fixed size");

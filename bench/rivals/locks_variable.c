@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "rivals.h"
 
@@ -174,12 +175,30 @@ static uint64_t update_value(void *self)
 	return ((struct cell *)self)->words[0];
 }
 
+/* Copies the value out. */
+static const uint64_t *update_keep(void *self, struct bench_kept *place)
+{
+	struct cell *cell = self;
+
+	(void)pthread_mutex_lock(&cell->mutex);
+	memcpy(place->words, cell->words, sizeof(place->words));
+	(void)pthread_mutex_unlock(&cell->mutex);
+	return place->words;
+}
+
+static void update_drop(struct bench_kept *place)
+{
+	(void)place;
+}
+
 const struct update_contender mutex_update_contender = {
-	.about = {.name = "mutex", .lacks = "readers cannot keep an old value"},
+	.about = {.name = "mutex", .lacks = "readers cannot keep an old value, but by a copy"},
 	.create = update_create,
 	.destroy = free,
 	.update_many = update_many,
 	.value = update_value,
+	.keep = update_keep,
+	.drop = update_drop,
 };
 
 /* One word for each variable. */

@@ -68,6 +68,32 @@ static uint64_t table_sum(void *self)
 	return sum;
 }
 
+static uint64_t sum_words(const uint64_t *words, size_t count)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < count; i++)
+		sum += words[i];
+	return sum;
+}
+
+static uint64_t table_sum_all(void *self)
+{
+	size_t words = (size_t)weir_table_row_shape(self)->dims[0];
+	weir_table_view view;
+	uint64_t sum = 0;
+
+	if (weir_table_read(self, &view) != WEIR_OK)
+		exit(3);
+	for (int64_t i = 0, count; i < weir_table_row_count(self); i += count) {
+		const uint64_t *rows = weir_table_view_rows(&view, i, &count);
+
+		sum += sum_words(rows, (size_t)count * words);
+	}
+	weir_table_view_release(&view);
+	return sum;
+}
+
 const struct scatter_contender weir_table_contender = {
 	.about = {.name = "weir_table", .lock_free = 1},
 	.most_bytes = SIZE_MAX,
@@ -75,6 +101,7 @@ const struct scatter_contender weir_table_contender = {
 	.destroy = table_destroy,
 	.add_one = table_add_one,
 	.sum = table_sum,
+	.sum_all = table_sum_all,
 };
 
 static void *var_create(uint64_t rows, size_t row_bytes)
@@ -123,6 +150,18 @@ static uint64_t var_sum(void *self)
 	return sum;
 }
 
+static uint64_t var_sum_all(void *self)
+{
+	weir_read read;
+	uint64_t sum;
+
+	if (weir_var_read(self, &read) != WEIR_OK)
+		exit(3);
+	sum = sum_words(weir_tensor_data(read.tensor), weir_tensor_byte_count(read.tensor) / sizeof(uint64_t));
+	weir_read_release(&read);
+	return sum;
+}
+
 const struct scatter_contender weir_var_scatter_contender = {
 	.about = {.name = "weir_var_scatter", .lock_free = 1},
 	.most_bytes = (size_t)32 << 20,
@@ -130,6 +169,7 @@ const struct scatter_contender weir_var_scatter_contender = {
 	.destroy = var_destroy,
 	.add_one = var_add_one,
 	.sum = var_sum,
+	.sum_all = var_sum_all,
 };
 
 /* -- an array under locks ---------------------------------------------------------------------- */
@@ -224,6 +264,17 @@ static uint64_t array_sum(void *self)
 	return sum;
 }
 
+static uint64_t rwlock_sum_all(void *self)
+{
+	struct array *array = self;
+	uint64_t sum;
+
+	(void)pthread_rwlock_rdlock(&array->lock);
+	sum = sum_words(array->data, (size_t)array->rows * array->words);
+	(void)pthread_rwlock_unlock(&array->lock);
+	return sum;
+}
+
 const struct scatter_contender rwlock_scatter_contender = {
 	.about = {.name = "rwlock, in place", .lacks = "no versions: a reader keeps writers out while it reads"},
 	.most_bytes = SIZE_MAX,
@@ -231,6 +282,7 @@ const struct scatter_contender rwlock_scatter_contender = {
 	.destroy = array_destroy,
 	.add_one = rwlock_add_one,
 	.sum = array_sum,
+	.sum_all = rwlock_sum_all,
 };
 
 const struct scatter_contender mutex_scatter_contender = {

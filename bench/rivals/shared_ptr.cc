@@ -4,6 +4,7 @@
  */
 #include <atomic>
 #include <memory>
+#include <new>
 
 #include "reads.hh"
 
@@ -84,6 +85,23 @@ uint64_t update_value(void *self)
 	return static_cast<update_cell *>(self)->current.load(std::memory_order_acquire)->word[0];
 }
 
+using kept_value = std::shared_ptr<update_cell::value>;
+
+static_assert(sizeof(kept_value) <= sizeof(bench_kept));
+
+const uint64_t *update_keep(void *self, bench_kept *place)
+{
+	auto *kept =
+		new (place->words) kept_value(static_cast<update_cell *>(self)->current.load(std::memory_order_acquire));
+
+	return (*kept)->word;
+}
+
+void update_drop(bench_kept *place)
+{
+	std::destroy_at(reinterpret_cast<kept_value *>(place->words));
+}
+
 } // namespace
 
 extern "C" const update_contender shared_ptr_update_contender = {
@@ -94,4 +112,6 @@ extern "C" const update_contender shared_ptr_update_contender = {
 	nullptr,
 	update_many,
 	update_value,
+	update_keep,
+	update_drop,
 };

@@ -61,12 +61,30 @@ static uint64_t value(void *self)
 	return bench_torn(value.words, sizeof(value)) ? UINT64_MAX : value.words[0];
 }
 
+_Static_assert(sizeof(weir_read) <= sizeof(struct bench_kept), "a reader keeps a handle");
+
+static const uint64_t *keep(void *self, struct bench_kept *place)
+{
+	weir_read *read = (weir_read *)(void *)place;
+
+	if (weir_var_read(self, read) != WEIR_OK)
+		exit(3);
+	return read->data;
+}
+
+static void drop(struct bench_kept *place)
+{
+	weir_read_release((weir_read *)(void *)place);
+}
+
 const struct update_contender weir_inline_update_contender = {
 	.about = {.name = "weir_var_update_value (inline)", .lock_free = 1},
 	.create = create,
 	.destroy = destroy,
 	.update_many = update_many,
 	.value = value,
+	.keep = keep,
+	.drop = drop,
 };
 
 /* -- updates of a pointer ---------------------------------------------------------------------- */
@@ -129,6 +147,8 @@ const struct update_contender weir_pointer_update_contender = {
 	.destroy = destroy,
 	.update_many = pointer_update_many,
 	.value = pointer_value,
+	.keep = keep,
+	.drop = drop,
 };
 
 /* -- commits and snapshots --------------------------------------------------------------------- */

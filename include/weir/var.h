@@ -91,6 +91,8 @@ enum weir_var_kind {
 	WEIR_VAR_TENSOR,  /* tensors of one dtype */
 	WEIR_VAR_INLINE,  /* bytes, as many for each value; copied in and out (weir/value.h) */
 	WEIR_VAR_POINTER, /* pointers with a release function (weir/value.h) */
+	/* the versions of a table: only weir_table_create() makes it (weir/flow/table.h) */
+	WEIR_VAR_TABLE,
 };
 
 /* The most bytes of a value of kind WEIR_VAR_INLINE. */

@@ -1,13 +1,14 @@
 /*
  * check_table.c - tables of 8 rows in pages of 2, with nodes of 2 pointers: views see complete
  * updates, no update is lost, and a page that versions share is freed once, after the last of these
- * versions. Each update sweeps. A page that is freed too early shows as a use of freed memory, or as
+ * versions. A transaction changes the table and a variable at one instant. Each update sweeps. A page that is freed too early shows as a use of freed memory, or as
  * a race with its free. A page that is never freed shows as a leak.
  */
 #include <string.h>
 #include <weir/reclaim.h>
 #include <weir/flow/table.h>
 #include <weir/time.h>
+#include <weir/value.h>
 
 #include "model/scope.h"
 #include "reclaim/collect.h"
@@ -24,10 +25,12 @@ static const int64_t rows_of[KINDS][2] = {{0, 1}, {1, 2}, {3, 4}};
 
 static struct scene {
 	weir_table *table;
+	weir_var *count; /* how many transactions there were */
 	weir_tensor *indices[KINDS], *one;
 	const char *calls[THREADS]; /* LETTERS says what each does */
 	weir_table_view held[THREADS];
-	int before; /* the setup has made an update of each kind */
+	int before;  /* the setup has made an update of each kind */
+	bool counts; /* there is `count`, and only transactions make updates of kind 2 */
 } scene;
 
 static weir_tensor *tensor_of(const weir_shape *shape, const void *data)
@@ -38,14 +41,72 @@ static weir_tensor *tensor_of(const weir_shape *shape, const void *data)
 	return tensor;
 }
 
+static int64_t row(const weir_table_view *view, int64_t index)
+{
+	return *(const int64_t *)weir_table_view_row(view, index);
+}
+
 static void update(size_t kind)
 {
 	weir_model_assert(weir_table_scatter(scene.table, WEIR_SCATTER_ADD, scene.indices[kind], scene.one,
 	                                     WEIR_NO_DEADLINE, NULL, NULL) == WEIR_OK);
 }
 
+/* Tries a transaction with an update of kind 2. */
+static enum weir_status try_transaction(void)
+{
+	weir_table_view view;
+	weir_value value;
+	weir_txn *txn;
+	uint64_t count;
+	enum weir_status status;
+
+	weir_model_assert(weir_txn_begin(NULL, &txn, NULL) == WEIR_OK);
+	status = weir_txn_read_value(txn, scene.count, &value, NULL);
+	if (status == WEIR_OK) {
+		count = *(const uint64_t *)value.data + 1;
+		status = weir_table_txn_scatter(txn, scene.table, WEIR_SCATTER_ADD, scene.indices[2], scene.one, NULL);
+	}
+	if (status == WEIR_OK) {
+		weir_model_assert(weir_table_txn_read(txn, scene.table, &view, NULL) == WEIR_OK);
+		weir_model_assert((uint64_t)row(&view, 3) == count && row(&view, 4) == row(&view, 3));
+		weir_model_assert(weir_txn_assign_value(txn, scene.count, WEIR_VALUE_OF(count), NULL) == WEIR_OK);
+		return weir_txn_commit(txn, WEIR_NO_DEADLINE, NULL);
+	}
+	weir_txn_abort(txn);
+	return status;
+}
+
+static void transaction(void)
+{
+	enum weir_status status;
+
+	do
+		status = try_transaction();
+	while (status == WEIR_ABORTED);
+	weir_model_assert(status == WEIR_OK);
+}
+
+static void look(weir_table_view *view);
+
+/* The table and the count are of one instant. */
+static void snapshot(void)
+{
+	weir_var *vars[2] = {weir_table_var(scene.table), scene.count};
+	weir_read reads[2];
+	weir_table_view view;
+
+	weir_model_assert(weir_var_snapshot(vars, 2, reads, NULL) == WEIR_OK);
+	weir_model_assert(weir_table_view_of(&reads[0], &view) == WEIR_OK);
+	weir_model_assert((uint64_t)row(&view, 3) == *(const uint64_t *)reads[1].data);
+	weir_read_release(&reads[1]);
+	look(&view);
+}
+
 static void setup(void *context)
 {
+	struct weir_var_options counter = {WEIR_VAR_OPTIONS_INIT, .kind = WEIR_VAR_INLINE, .size = sizeof(uint64_t)};
+	uint64_t none = 0;
 	struct weir_table_options options = {WEIR_TABLE_OPTIONS_INIT, .dtype = WEIR_I64, .rows = ROWS};
 	int64_t one = 1;
 
@@ -55,13 +116,10 @@ static void setup(void *context)
 	for (size_t i = 0; i < KINDS; i++)
 		scene.indices[i] = tensor_of(&(weir_shape){1, {2}}, rows_of[i]);
 	scene.one = tensor_of(&(weir_shape){.rank = 0}, &one);
+	if (scene.counts)
+		weir_model_assert(weir_var_create_value(WEIR_VALUE_OF(none), &counter, &scene.count, NULL) == WEIR_OK);
 	for (size_t i = 0; scene.before && i < KINDS; i++)
 		update(i);
-}
-
-static int64_t row(const weir_table_view *view, int64_t index)
-{
-	return *(const int64_t *)weir_table_view_row(view, index);
 }
 
 /*
@@ -92,6 +150,8 @@ static void read_and_look(void)
 	LETTER('0', "add to two rows of one page", update(0)) \
 	LETTER('1', "add to rows of two pages of one node", update(1)) \
 	LETTER('2', "add to rows of two nodes", update(2)) \
+	LETTER('t', "in one transaction, add to rows of two nodes, and to a variable", transaction()) \
+	LETTER('s', "look at a snapshot of the table and the variable", snapshot()) \
 	LETTER('r', "read, and look at all rows", read_and_look()) \
 	LETTER('v', "read, and hold the view until `l` or until the end of the thread", \
 	       weir_model_assert(weir_table_read(scene.table, &scene.held[me]) == WEIR_OK)) \
@@ -122,12 +182,13 @@ static void finish(void *context)
 	(void)context;
 	for (size_t i = 0; i < THREADS; i++) {
 		for (const char *call = scene.calls[i]; call != NULL && *call != '\0'; call++)
-			updates += *call >= '0' && *call < '0' + KINDS;
+			updates += (*call >= '0' && *call < '0' + KINDS) || *call == 't';
 	}
 	weir_model_assert(weir_table_read(scene.table, &view) == WEIR_OK);
 	weir_model_assert(view.version == updates + 1);
 	look(&view);
 	weir_table_destroy(scene.table, NULL);
+	weir_model_assert(weir_var_destroy(scene.count, NULL) == WEIR_OK);
 	for (size_t i = 0; i < KINDS; i++)
 		weir_tensor_release(scene.indices[i]);
 	weir_tensor_release(scene.one);
@@ -139,27 +200,33 @@ static const struct row {
 	const char *calls[THREADS];
 	int before;
 	int stops;
+	bool counts;
 } rows[] = {
-	{"table_update_beside_a_read", {"0", "r"}, 0, 1},
-	{"table_2_updates_of_one_page", {"0", "0"}, 0, 1},
-	{"table_2_updates_of_one_node", {"0", "1"}, 1, 0},
-	{"table_2_updates_that_share_a_node", {"1", "2"}, 0, 0},
-	{"table_update_and_collection_beside_a_view", {"0f", "v"}, 1, 0},
-	{"table_update_beside_a_view_that_ends_in_a_collection", {"0", "vf"}, 1, 0},
-	{"table_2_updates_and_a_collection_beside_a_read", {"01f", "r"}, 0, 0},
-	{"table_2_updates_beside_a_view_and_a_collection", {"0", "2", "vf"}, 0, 0},
+	{"table_update_beside_a_read", {"0", "r"}, 0, 1, false},
+	{"table_2_updates_of_one_page", {"0", "0"}, 0, 1, false},
+	{"table_2_updates_of_one_node", {"0", "1"}, 1, 0, false},
+	{"table_2_updates_that_share_a_node", {"1", "2"}, 0, 0, false},
+	{"table_update_and_collection_beside_a_view", {"0f", "v"}, 1, 0, false},
+	{"table_update_beside_a_view_that_ends_in_a_collection", {"0", "vf"}, 1, 0, false},
+	{"table_2_updates_and_a_collection_beside_a_read", {"01f", "r"}, 0, 0, false},
+	{"table_2_updates_beside_a_view_and_a_collection", {"0", "2", "vf"}, 0, 0, false},
+	{"table_transaction_beside_a_snapshot", {"t", "s"}, 0, 1, true},
+	{"table_transaction_beside_an_update", {"t", "0"}, 0, 1, true},
+	{"table_2_transactions", {"t", "t"}, 0, 1, true},
+	{"table_transaction_and_collection_beside_a_view", {"tf", "v"}, 0, 0, true},
 };
 
 static struct scope_plan prepare(size_t index)
 {
 	const struct row *of = &rows[index];
 
-	scene = (struct scene){.before = of->before};
+	scene = (struct scene){.before = of->before, .counts = of->counts};
 	memcpy(scene.calls, of->calls, sizeof(scene.calls));
 	return (struct scope_plan){
 		.program = {of->name, scope_threads(of->calls, THREADS), &scene, sizeof(scene), setup, thread, finish},
-		.executions = 12000,
-		.stopped = of->stops ? 60 : 0};
+		/* A transaction has many steps. */
+		.executions = of->counts ? 3000 : 12000,
+		.stopped = of->stops ? of->counts ? 15 : 60 : 0};
 }
 
 /* -- lineages alone ---------------------------------------------------------------------------- */
@@ -221,7 +288,6 @@ static void setup_lines(void *context)
 		lines.made[i] = made;
 		weiri_generation_init(&made->generation, &lines.lineage, i > 0 ? &lines.made[i - 1]->generation : NULL,
 		                      sizeof(*made), made_free);
-		made->generation.published = true;
 		for (uint64_t birth = i > 0 ? i : 1; birth <= i; birth++)
 			replace_part(&made->generation, birth);
 		if (i > 1)

@@ -51,7 +51,9 @@ WEIR_BEGIN_DECLS
 
 /*
  * A variable and the name of its tensor in the file: UTF-8, not "__metadata__", not empty. NULL:
- * the name of the variable.
+ * the name of the variable. A variable from weir_table_var() stands for its table, whose tensor has
+ * the shape [rows, row...]. A save reads the table page by page. A restore reads its tensor, and
+ * makes a version in which each page is new.
  */
 struct weir_checkpoint_part {
 	const char *name;

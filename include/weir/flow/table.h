@@ -18,14 +18,26 @@
  * | weir_table_scatter  | any       | lock-free (3)       | budget (4) | yes        | no          |
  * | weir_table_version, _row_count, _dtype | any | wait-free | nothing | no         | no          |
  * | weir_table_row_shape, _name | any | wait-free         | nothing    | no         | no          |
+ * | weir_table_var, _view_of | any    | wait-free           | nothing    | no         | no          |
+ * | weir_table_txn_read | one at a time (5) | as weir_txn_read() | nothing | to grow  | no          |
+ * | weir_table_txn_scatter | one at a time (5) | lock-free (3) | nothing   | yes        | no          |
  *
  * (1) As weir_var_read() and weir_read_release(). A release that drops the last reference to the
  *     last version of a destroyed table frees the table.
  * (2) A thread's first call of Weir allocates its record.
  * (3) After its allocations.
  * (4) While the retired bytes exceed the budget (weir/reclaim.h), up to the deadline.
+ * (5) One thread may hand the transaction to another.
  *
  * Ordering. Every call is linearizable. Tables and variables share one order of all versions.
+ *
+ * Together with variables. weir_table_var() gives the variable that holds the versions of a table,
+ * for the calls that read: weir_var_snapshot() of tables and variables at one instant,
+ * weir_var_try_read_newer(), watches (weir/watch.h), read sections (weir/read_section.h), caches
+ * (weir/var_cache.h). weir_table_view_of() shows what they give. Writes refuse this variable. To
+ * change tables and variables at one instant, use a transaction (weir/txn.h):
+ * weir_table_txn_scatter(). A checkpoint (weir/flow/checkpoint.h) saves and restores a table if this
+ * variable is its part.
  *
  * Memory. The newest version needs all its pages, and 16 bytes of pointers a page. A version that a
  * view holds needs the pages that differ from its successor's, at most the whole table. A version
@@ -45,6 +57,7 @@
 #include <weir/scatter.h>
 #include <weir/status.h>
 #include <weir/tensor.h>
+#include <weir/txn.h>
 #include <weir/var.h>
 
 WEIR_BEGIN_DECLS
@@ -150,6 +163,23 @@ WEIR_API enum weir_status weir_table_view_gather(const weir_table_view *view,
                                                  const weir_tensor *indices,
                                                  const weir_allocator *allocator, weir_tensor **out,
                                                  weir_error *error);
+/*
+ * The variable that holds the versions of the table, of kind WEIR_VAR_TABLE; valid as long as the
+ * table exists. Every write of it fails with WEIR_INVALID_ARGUMENT, and weir_var_destroy() with
+ * WEIR_FAILED_PRECONDITION. NULL for NULL.
+ * @since 0.1
+ */
+WEIR_API weir_var *weir_table_var(weir_table *table);
+
+/*
+ * Makes a view of a handle on a version of the variable of a table, or of what a read section or a
+ * cache shows of it. A view of a handle takes its place: release one of the two. Any other view needs
+ * no release, and is valid as long as what it was made of. Errors: WEIR_INVALID_ARGUMENT if an
+ * argument is NULL, or `read` is cleared or shows no table.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_table_view_of(const weir_read *read, weir_table_view *view);
+
 /* Like weir_table_view_gather(), of the newest version. @since 0.1 */
 WEIR_API enum weir_status weir_table_gather(weir_table *table, const weir_tensor *indices,
                                             const weir_allocator *allocator, weir_tensor **out,
@@ -166,6 +196,31 @@ WEIR_API enum weir_status weir_table_scatter(weir_table *table, enum weir_scatte
                                              const weir_tensor *indices, const weir_tensor *updates,
                                              uint64_t deadline_ns, weir_table_view *published,
                                              weir_error *error);
+
+/*
+ * As weir_txn_read(), for a table: *view is the version at the instant of the transaction, with what
+ * the transaction has scattered. It is borrowed: it needs no release, and is valid until the
+ * transaction ends or scatters to this table. Its `version` is that of the version read. The table
+ * counts as one variable of the transaction.
+ *
+ * Errors: as weir_txn_read().
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_table_txn_read(weir_txn *txn, weir_table *table,
+                                              weir_table_view *view, weir_error *error);
+
+/*
+ * Changes rows when the transaction commits. weir_var_scatter() describes the order and the updates.
+ * The call reads the table first: if another writer changes the table before the commit, the
+ * transaction aborts, even if other rows change. The changes of several calls are published as one
+ * version.
+ *
+ * Errors, after which the call has changed nothing: those of weir_txn_read() and weir_var_scatter().
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_table_txn_scatter(weir_txn *txn, weir_table *table,
+                                                 enum weir_scatter how, const weir_tensor *indices,
+                                                 const weir_tensor *updates, weir_error *error);
 
 WEIR_END_DECLS
 

@@ -93,8 +93,11 @@ static enum weir_status failed(const char *path, const char *what, weir_error *e
 
 /* -- replacing --------------------------------------------------------------------------------- */
 
-/* Bytes are reversed in pieces of this size, which is a multiple of every element size. */
-enum { PIECE = 4096 };
+/*
+ * Bytes are reversed, and brought together, in pieces of this size, which is a multiple of every
+ * element size.
+ */
+enum { PIECE = 16 << 10 };
 
 void weiri_little_endian(void *bytes, size_t count, size_t size)
 {
@@ -134,16 +137,30 @@ static bool write_all(const struct weiri_disk *disk, int file, const char *bytes
 	return true;
 }
 
+/* Copies `count` bytes of the span, from `at` on. */
+static void copy_piece(const struct weiri_span *span, size_t at, char *piece, size_t count)
+{
+	if (span->run == NULL)
+		memcpy(piece, (const char *)span->bytes + at, count);
+	for (size_t done = 0, bytes; span->run != NULL && done < count; done += bytes) {
+		const char *from = span->run(span->bytes, at + done, &bytes);
+
+		if (bytes > count - done)
+			bytes = count - done;
+		memcpy(piece + done, from, bytes);
+	}
+}
+
 static bool write_span(const struct weiri_disk *disk, int file, const struct weiri_span *span)
 {
 	char piece[PIECE];
 
-	if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ || span->element <= 1)
+	if (span->run == NULL && (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ || span->element <= 1))
 		return write_all(disk, file, span->bytes, span->count);
 	for (size_t done = 0; done < span->count;) {
 		size_t count = span->count - done < PIECE ? span->count - done : PIECE;
 
-		memcpy(piece, (const char *)span->bytes + done, count);
+		copy_piece(span, done, piece, count);
 		weiri_little_endian(piece, count, span->element);
 		if (!write_all(disk, file, piece, count))
 			return false;

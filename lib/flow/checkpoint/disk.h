@@ -26,13 +26,21 @@ struct weiri_disk {
 extern const struct weiri_disk weiri_real_disk;
 
 /*
- * Bytes to write. On a big-endian machine each group of `element` bytes is reversed; on others the
- * bytes are written as they are.
+ * Returns the address of the byte at `at`, and sets *count to how many bytes, at least 1, lie one
+ * behind the other from there on.
+ */
+typedef const char *weiri_run_fn(const void *context, size_t at, size_t *count);
+
+/*
+ * Bytes to write: from `bytes` on, or, if run() is not NULL, those that it shows for `bytes`. On a
+ * big-endian machine each group of `element` bytes is reversed; on others the bytes are written as
+ * they are.
  */
 struct weiri_span {
 	const void *bytes;
 	size_t count;
 	size_t element;
+	weiri_run_fn *run;
 };
 
 /*

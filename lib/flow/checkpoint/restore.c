@@ -9,6 +9,7 @@
 #include "checkpoint/header.h"
 #include "checkpoint/plain.h"
 #include "checkpoint/save.h"
+#include "table/table.h"
 
 enum { LENGTH_BYTES = 8, BITS = 8 };
 
@@ -97,24 +98,48 @@ static void close_source(struct source *source)
 
 /* -- the tensors ------------------------------------------------------------------------------- */
 
-/* Checks that the tensor in the file fits the variable. */
+/* What a variable or a table takes. */
+struct taken {
+	const char *what, *name;
+	enum weir_dtype dtype;
+	const weir_shape *shape; /* NULL: any */
+};
+
+/* Checks that the tensor in the file is what is taken. */
 static enum weir_status check_fit(const struct source *source, const struct weiri_saved_tensor *saved,
-                                  const weir_var *var, weir_error *error)
+                                  const struct taken *taken, weir_error *error)
 {
 	struct weiri_plain name = weiri_plain_name(saved->name);
-	const weir_shape *partial = weir_var_shape(var);
 	char here[WEIR_SHAPE_TEXT_SIZE], there[WEIR_SHAPE_TEXT_SIZE];
 
-	if (saved->dtype->dtype != weir_var_dtype(var))
+	if (saved->dtype->dtype != taken->dtype)
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
-		                  "checkpoint %s: tensor \"%s\" is of %s, variable \"%s\" expects %s", source->file.text,
-		                  name.text, saved->dtype->name, weir_var_name(var), weir_dtype_name(weir_var_dtype(var)));
-	if (partial != NULL && !weir_shape_fits(partial, &saved->shape))
+		                  "checkpoint %s: tensor \"%s\" is of %s, %s \"%s\" expects %s", source->file.text, name.text,
+		                  saved->dtype->name, taken->what, taken->name, weir_dtype_name(taken->dtype));
+	if (taken->shape != NULL && !weir_shape_fits(taken->shape, &saved->shape))
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
-		                  "checkpoint %s: tensor \"%s\" has shape %s, variable \"%s\" expects %s", source->file.text,
-		                  name.text, weir_shape_text(&saved->shape, there, sizeof(there)), weir_var_name(var),
-		                  weir_shape_text(partial, here, sizeof(here)));
+		                  "checkpoint %s: tensor \"%s\" has shape %s, %s \"%s\" expects %s", source->file.text,
+		                  name.text, weir_shape_text(&saved->shape, there, sizeof(there)), taken->what, taken->name,
+		                  weir_shape_text(taken->shape, here, sizeof(here)));
 	return WEIR_OK;
+}
+
+static enum weir_status check_fits_var(const struct source *source, const struct weiri_saved_tensor *saved,
+                                       weir_var *var, weir_error *error)
+{
+	struct taken taken = {"variable", weir_var_name(var), weir_var_dtype(var), weir_var_shape(var)};
+	const struct weiri_geometry *geometry;
+	weir_shape shape;
+
+	if (weir_var_kind(var) == WEIR_VAR_TABLE) {
+		geometry = weiri_table_geometry(var);
+		if (geometry == NULL)
+			return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "checkpoint %s: no memory for this thread's record",
+			                  source->file.text);
+		weiri_table_shape(&geometry->rows, &shape);
+		taken = (struct taken){"table", weir_var_name(var), geometry->rows.dtype, &shape};
+	}
+	return check_fit(source, saved, &taken, error);
 }
 
 static enum weir_status find_part(const struct source *source, const struct weir_checkpoint_part *part, size_t index,
@@ -135,7 +160,7 @@ static enum weir_status find_part(const struct source *source, const struct weir
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "checkpoint %s: no tensor \"%s\" among its %zu",
 		                  source->file.text, weiri_plain_name(name).text, source->header.count);
 	saved = weiri_saved_header_at(&source->header, *wanted);
-	return check_fit(source, &saved, part->var, error);
+	return check_fits_var(source, &saved, part->var, error);
 }
 
 /*
@@ -209,11 +234,12 @@ static enum weir_status check_others(const struct source *source, const size_t w
 
 /* The working memory of a restore. */
 struct work {
-	struct weir_commit_part *commit;
+	struct weir_value_part *commit;
+	weir_tensor **tensors;
 	size_t *wanted; /* positions in the header */
 };
 
-/* Reads every wanted tensor into commit[].value. A failure leaves the values read before there. */
+/* Reads every wanted tensor. A failure leaves those that were read before in work->tensors. */
 static enum weir_status read_parts(const struct source *source, const struct weir_checkpoint_part parts[], size_t count,
                                    uint32_t flags, struct work *work, weir_error *error)
 {
@@ -231,21 +257,50 @@ static enum weir_status read_parts(const struct source *source, const struct wei
 		struct weiri_saved_tensor saved = weiri_saved_header_at(&source->header, work->wanted[i]);
 
 		work->commit[i].var = parts[i].var;
-		status = read_tensor(source, &saved, &work->commit[i].value, error);
+		status = read_tensor(source, &saved, &work->tensors[i], error);
 	}
 	return status;
 }
 
+/* The commit failed, or is not made: ends the first `count` of the versions of tables. */
+static void discard(struct weir_value_part commit[], size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (commit[i].value.kind == WEIR_VAR_TABLE)
+			weiri_root_end(commit[i].value.pointer, false);
+	}
+}
+
+/* Makes the parts of the commit, on the newest versions. */
+static enum weir_status make_parts(const struct work *work, size_t count, const char *file, weir_error *error)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct weir_value_part *part = &work->commit[i];
+
+		if (weir_var_kind(part->var) != WEIR_VAR_TABLE) {
+			part->expected = weir_var_version(part->var);
+			part->value = weir_value_tensor(work->tensors[i]);
+		} else if (weiri_table_replace(part->var, work->tensors[i], &part->value, &part->expected) != WEIR_OK) {
+			discard(work->commit, i);
+			return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "checkpoint %s: no memory for the pages of table \"%s\"",
+			                  file, weir_var_name(part->var));
+		}
+	}
+	return WEIR_OK;
+}
+
 /* Commits the values over any versions. An attempt aborts only if another writer was faster. */
-static enum weir_status publish(struct weir_commit_part commit[], size_t count, const char *file, uint64_t deadline_ns,
+static enum weir_status publish(const struct work *work, size_t count, const char *file, uint64_t deadline_ns,
                                 weir_error *error)
 {
 	for (;;) {
-		enum weir_status status;
+		enum weir_status status = make_parts(work, count, file, error);
 
-		for (size_t i = 0; i < count; i++)
-			commit[i].expected = weir_var_version(commit[i].var);
-		status = weir_var_commit(commit, count, deadline_ns, NULL, error);
+		if (status != WEIR_OK)
+			return status;
+		status = weir_var_commit_values(work->commit, count, deadline_ns, NULL, error);
+		if (status != WEIR_OK)
+			discard(work->commit, count);
 		if (status != WEIR_ABORTED)
 			return status;
 		if (weir_now_ns() >= deadline_ns)
@@ -257,21 +312,22 @@ static enum weir_status publish(struct weir_commit_part commit[], size_t count, 
 static enum weir_status restore(const struct source *source, const struct weir_checkpoint_part parts[], size_t count,
                                 uint32_t flags, uint64_t deadline_ns, weir_error *error)
 {
-	const size_t each = sizeof(struct weir_commit_part) + sizeof(size_t);
+	const size_t each = sizeof(struct weir_value_part) + sizeof(weir_tensor *) + sizeof(size_t);
 	struct work work;
 	enum weir_status status;
 
-	work.commit = weiri_allocate_zeroed(&source->allocator, count * each, alignof(struct weir_commit_part));
+	work.commit = weiri_allocate_zeroed(&source->allocator, count * each, alignof(struct weir_value_part));
 	if (work.commit == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "checkpoint %s: no memory for a commit of %zu variable%s",
 		                  source->file.text, count, WEIRI_S(count));
-	work.wanted = (void *)(work.commit + count);
+	work.tensors = (void *)(work.commit + count);
+	work.wanted = (void *)(work.tensors + count);
 	status = read_parts(source, parts, count, flags, &work, error);
 	if (status == WEIR_OK)
-		status = publish(work.commit, count, source->file.text, deadline_ns, error);
+		status = publish(&work, count, source->file.text, deadline_ns, error);
 	for (size_t i = 0; i < count; i++)
-		weir_tensor_release(work.commit[i].value);
-	weiri_release(&source->allocator, work.commit, count * each, alignof(struct weir_commit_part));
+		weir_tensor_release(work.tensors[i]);
+	weiri_release(&source->allocator, work.commit, count * each, alignof(struct weir_value_part));
 	return status;
 }
 

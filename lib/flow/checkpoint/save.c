@@ -13,6 +13,7 @@
 #include "base/sort.h"
 #include "checkpoint/header.h"
 #include "checkpoint/plain.h"
+#include "table/table.h"
 
 enum weir_status weiri_checkpoint_check(const struct weir_checkpoint_options *options, uint32_t allowed,
                                         const void *array, size_t count, const char *path,
@@ -39,11 +40,27 @@ enum weir_status weiri_checkpoint_check(const struct weir_checkpoint_options *op
 
 /* -- a file of tensors ------------------------------------------------------------------------- */
 
-/* An entry of the header, and the tensor with its bytes. */
+/* An entry of the header, and what has its bytes. */
 struct row {
 	struct weiri_saved_tensor saved; /* copied to an array of these for weiri_saved_header_write() */
-	const weir_tensor *tensor;
+	const weir_tensor *tensor;       /* NULL: a table */
+	const weir_table_view *table;
 };
+
+static bool is_table(const weir_table_view *table)
+{
+	return table != NULL && table->hold.pointer != NULL;
+}
+
+static size_t row_bytes(const struct row *row)
+{
+	const struct weiri_rows *rows;
+
+	if (row->tensor != NULL)
+		return weir_tensor_byte_count(row->tensor);
+	rows = &weiri_root_of(&row->table->hold)->geometry->rows;
+	return (size_t)rows->count * rows->bytes;
+}
 
 static int by_name(const void *a, const void *b)
 {
@@ -64,13 +81,29 @@ static int by_element(const void *a, const void *b)
 	return first == second ? by_name(a, b) : first > second ? -1 : 1;
 }
 
-static enum weir_status make_row(const struct weir_checkpoint_tensor *from, size_t index, const char *file,
-                                 struct row *row, weir_error *error)
+/* Fills the row with what is to be saved. Returns its dtype. */
+static enum weir_dtype describe(const struct weir_checkpoint_tensor *from, const weir_table_view *table,
+                                struct row *row)
 {
-	const weir_tensor *tensor = from->tensor;
-	struct weiri_plain name;
+	const struct weiri_rows *rows;
 
-	if (from->name == NULL || tensor == NULL)
+	*row = (struct row){.saved = {.name = from->name}, .tensor = from->tensor, .table = table};
+	if (from->tensor != NULL) {
+		row->saved.shape = *weir_tensor_shape(from->tensor);
+		return weir_tensor_dtype(from->tensor);
+	}
+	rows = &weiri_root_of(&table->hold)->geometry->rows;
+	weiri_table_shape(rows, &row->saved.shape);
+	return rows->dtype;
+}
+
+static enum weir_status make_row(const struct weir_checkpoint_tensor *from, const weir_table_view *table, size_t index,
+                                 const char *file, struct row *row, weir_error *error)
+{
+	struct weiri_plain name;
+	enum weir_dtype dtype;
+
+	if (from->name == NULL || (from->tensor == NULL && !is_table(table)))
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "checkpoint %s: part %zu has no %s", file, index,
 		                  from->name == NULL ? "name" : "tensor");
 	name = weiri_plain_name(from->name);
@@ -78,24 +111,23 @@ static enum weir_status make_row(const struct weir_checkpoint_tensor *from, size
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
 		                  "checkpoint %s: part %zu is called \"%s\", expected UTF-8, not empty, not __metadata__", file,
 		                  index, name.text);
-	*row = (struct row){.saved = {.name = from->name,
-	                              .dtype = weiri_saved_dtype_of(weir_tensor_dtype(tensor)),
-	                              .shape = *weir_tensor_shape(tensor)},
-	                    .tensor = tensor};
+	dtype = describe(from, table, row);
+	row->saved.dtype = weiri_saved_dtype_of(dtype);
 	if (row->saved.dtype == NULL)
 		return weiri_fail(error, WEIR_UNIMPLEMENTED, "checkpoint %s: tensor \"%s\" is of %s, which safetensors lacks",
-		                  file, name.text, weir_dtype_name(weir_tensor_dtype(tensor)));
+		                  file, name.text, weir_dtype_name(dtype));
 	return WEIR_OK;
 }
 
 /* Makes the rows, in the order of the file, and sets their offsets. */
-static enum weir_status make_rows(const struct weir_checkpoint_tensor tensors[], size_t count, const char *file,
-                                  struct row rows[], weir_error *error)
+static enum weir_status make_rows(const struct weir_checkpoint_tensor tensors[], const weir_table_view tables[],
+                                  size_t count, const char *file, struct row rows[], weir_error *error)
 {
 	uint64_t end = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		enum weir_status status = make_row(&tensors[i], i, file, &rows[i], error);
+		const weir_table_view *table = tables != NULL ? &tables[i] : NULL;
+		enum weir_status status = make_row(&tensors[i], table, i, file, &rows[i], error);
 
 		if (status != WEIR_OK)
 			return status;
@@ -112,7 +144,7 @@ static enum weir_status make_rows(const struct weir_checkpoint_tensor tensors[],
 	for (size_t i = 0; i < count; i++) {
 		rows[i].saved.begin = end;
 		/* No overflow: at most 1,024 tensors are in memory, though some may be views of one. */
-		end += weir_tensor_byte_count(rows[i].tensor);
+		end += row_bytes(&rows[i]);
 		rows[i].saved.end = end;
 	}
 	return WEIR_OK;
@@ -144,19 +176,34 @@ static enum weir_status write_header(struct work *work, size_t count, const char
 	return WEIR_OK;
 }
 
+/* Of type weiri_run_fn. */
+static const char *rows_at(const void *view, size_t at, size_t *count)
+{
+	const weir_table_view *table = view;
+	size_t bytes = weiri_root_of(&table->hold)->geometry->rows.bytes;
+	int64_t rows;
+	const char *run = weir_table_view_rows(table, (int64_t)(at / bytes), &rows);
+
+	*count = (size_t)rows * bytes - at % bytes;
+	return run + at % bytes;
+}
+
 static void list_spans(struct work *work, size_t count)
 {
-	work->spans[0] = (struct weiri_span){work->header, work->header_size, 1};
+	work->spans[0] = (struct weiri_span){.bytes = work->header, .count = work->header_size, .element = 1};
 	for (size_t i = 0; i < count; i++) {
 		const struct row *row = &work->rows[i];
+		struct weiri_span *span = &work->spans[i + 1];
 
-		work->spans[i + 1] = (struct weiri_span){weir_tensor_data(row->tensor), weir_tensor_byte_count(row->tensor),
-		                                         row->saved.dtype->size};
+		*span = (struct weiri_span){.count = row_bytes(row), .element = row->saved.dtype->size};
+		span->bytes = row->tensor != NULL ? weir_tensor_data(row->tensor) : (const void *)row->table;
+		span->run = row->tensor != NULL ? NULL : rows_at;
 	}
 }
 
 enum weir_status weiri_checkpoint_save_on(const struct weiri_disk *disk, const struct weir_checkpoint_tensor tensors[],
-                                          size_t count, const struct weir_checkpoint_options *options, const char *path,
+                                          const weir_table_view tables[], size_t count,
+                                          const struct weir_checkpoint_options *options, const char *path,
                                           weir_error *error)
 {
 	struct weiri_plain file;
@@ -176,7 +223,7 @@ enum weir_status weiri_checkpoint_save_on(const struct weiri_disk *disk, const s
 		                  file.text, count, WEIRI_S(count));
 	work.saved = (void *)(work.rows + count);
 	work.spans = (void *)(work.saved + count);
-	status = make_rows(tensors, count, file.text, work.rows, error);
+	status = make_rows(tensors, tables, count, file.text, work.rows, error);
 	if (status == WEIR_OK)
 		status = write_header(&work, count, file.text, &allocator, error);
 	if (status == WEIR_OK) {
@@ -192,14 +239,14 @@ enum weir_status weir_checkpoint_save_tensors(const struct weir_checkpoint_tenso
                                               const char *path, const struct weir_checkpoint_options *options,
                                               weir_error *error)
 {
-	return weiri_checkpoint_save_on(&weiri_real_disk, tensors, count, options, path, error);
+	return weiri_checkpoint_save_on(&weiri_real_disk, tensors, NULL, count, options, path, error);
 }
 
 enum weir_status weiri_checkpoint_check_kind(const weir_var *var, const char *file, weir_error *error)
 {
 	enum weir_var_kind kind = weir_var_kind(var);
 
-	if (kind == WEIR_VAR_TENSOR)
+	if (kind == WEIR_VAR_TENSOR || kind == WEIR_VAR_TABLE)
 		return WEIR_OK;
 	return weiri_fail(error, WEIR_INVALID_ARGUMENT, "checkpoint %s: variable \"%s\" has %s, not tensors", file,
 	                  weiri_plain_name(weir_var_name(var)).text,
@@ -210,8 +257,9 @@ enum weir_status weiri_checkpoint_check_kind(const weir_var *var, const char *fi
 
 struct cut {
 	weir_read *reads;
-	weir_var **vars;
+	weir_table_view *tables; /* cleared: a tensor */
 	struct weir_checkpoint_tensor *tensors;
+	weir_var **vars;
 };
 
 /* Takes a snapshot of all variables. The caller releases the handles. */
@@ -229,15 +277,23 @@ static enum weir_status take(const struct weir_checkpoint_part parts[], size_t c
 	status = weir_var_snapshot(cut->vars, count, cut->reads, error);
 	if (status != WEIR_OK)
 		return status;
-	for (size_t i = 0; i < count; i++)
-		cut->tensors[i] = (struct weir_checkpoint_tensor){weiri_checkpoint_name(&parts[i]), cut->reads[i].tensor};
+	for (size_t i = 0; i < count; i++) {
+		bool is_table = weir_var_kind(parts[i].var) == WEIR_VAR_TABLE;
+
+		cut->tensors[i] =
+			(struct weir_checkpoint_tensor){weiri_checkpoint_name(&parts[i]), is_table ? NULL : cut->reads[i].tensor};
+		cut->tables[i] = (weir_table_view){0, {.hold = NULL}};
+		if (is_table) /* the handle stays that of cut->reads */
+			cut->tables[i].hold.pointer = cut->reads[i].pointer;
+	}
 	return WEIR_OK;
 }
 
 enum weir_status weir_checkpoint_save(const struct weir_checkpoint_part parts[], size_t count, const char *path,
                                       const struct weir_checkpoint_options *options, weir_error *error)
 {
-	const size_t each = sizeof(weir_read) + sizeof(weir_var *) + sizeof(struct weir_checkpoint_tensor);
+	const size_t each =
+		sizeof(weir_read) + sizeof(weir_table_view) + sizeof(struct weir_checkpoint_tensor) + sizeof(weir_var *);
 	struct weiri_plain file;
 	struct cut cut;
 	struct weir_checkpoint_options given;
@@ -252,11 +308,12 @@ enum weir_status weir_checkpoint_save(const struct weir_checkpoint_part parts[],
 	if (cut.reads == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "checkpoint %s: no memory for a snapshot of %zu variable%s",
 		                  file.text, count, WEIRI_S(count));
-	cut.vars = (void *)(cut.reads + count);
-	cut.tensors = (void *)(cut.vars + count);
+	cut.tables = (void *)(cut.reads + count);
+	cut.tensors = (void *)(cut.tables + count);
+	cut.vars = (void *)(cut.tensors + count);
 	status = take(parts, count, file.text, &cut, error);
 	if (status == WEIR_OK) {
-		status = weir_checkpoint_save_tensors(cut.tensors, count, path, options, error);
+		status = weiri_checkpoint_save_on(&weiri_real_disk, cut.tensors, cut.tables, count, options, path, error);
 		weir_read_release_many(cut.reads, count);
 	}
 	weiri_release(&allocator, cut.reads, count * each, alignof(weir_read));

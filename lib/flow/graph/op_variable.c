@@ -134,7 +134,10 @@ static enum weir_status check_has_tensors(const struct weiri_op *op, const char 
 	if (kind == WEIR_VAR_TENSOR)
 		return WEIR_OK;
 	return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name, "variable \"%s\" has %s, not tensors",
-	                       weir_var_name(var), kind == WEIR_VAR_INLINE ? "inline values" : "pointers");
+	                       weir_var_name(var),
+	                       kind == WEIR_VAR_INLINE  ? "inline values"
+	                       : kind == WEIR_VAR_TABLE ? "versions of a table"
+	                                                : "pointers");
 }
 
 static enum weir_status check_use(const struct weiri_op *op, const char *name, const weir_var *var,

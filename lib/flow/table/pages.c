@@ -188,11 +188,11 @@ static void root_discard(struct weiri_root *root)
 	weiri_draft_fini(&rest, geometry);
 }
 
-void weiri_root_end(struct weiri_root *root)
+void weiri_root_end(struct weiri_root *root, bool published)
 {
 	struct weiri_geometry *geometry = root->geometry;
 
-	if (root->generation.published)
+	if (published)
 		weiri_generation_end(&root->generation);
 	else
 		root_discard(root);
@@ -214,6 +214,7 @@ static struct weiri_root *root_create(struct weiri_geometry *geometry, struct we
 	root->allocator = geometry->allocator;
 	root->size = size;
 	root->own_bytes = size;
+	root->sealed = false;
 	return root;
 }
 
@@ -306,7 +307,7 @@ struct weiri_root *weiri_root_create(struct weiri_geometry *geometry, const char
 	 * versions that replace them.
 	 */
 	if (root != NULL && !fill_root(root, initial)) {
-		weiri_root_end(root);
+		weiri_root_end(root, false);
 		return NULL;
 	}
 	return root;
@@ -368,7 +369,7 @@ char *weiri_draft_row(struct weiri_draft *draft, size_t index)
 	unsigned shift = geometry->levels * WEIRI_NODE_BITS;
 	struct weiri_part *part = &root->parts[page >> shift];
 
-	WEIR_ASSERT1(T3, !root->generation.published);
+	WEIR_ASSERT1(T3, !root->sealed);
 	while (shift > 0) {
 		if (part->birth != number && !own(draft, part, WEIRI_BLOCK_NODE))
 			return NULL;
@@ -380,14 +381,13 @@ char *weiri_draft_row(struct weiri_draft *draft, size_t index)
 	return (char *)part->memory + index % geometry->page_rows * geometry->rows.bytes;
 }
 
-void weiri_draft_published(struct weiri_draft *draft, struct weiri_root *published)
+void weiri_draft_sweep(struct weiri_draft *draft, struct weiri_root *newest)
 {
-	struct weiri_lineage *lineage = &published->geometry->lineage;
+	struct weiri_lineage *lineage = &newest->geometry->lineage;
 	struct weiri_record *record = weiri_record_get();
 
-	published->generation.published = true;
-	if (record != NULL && weiri_lineage_is_due(lineage, &published->generation))
-		weiri_lineage_sweep(record, lineage, &published->generation, keep, draft);
+	if (record != NULL && weiri_lineage_is_due(lineage, &newest->generation))
+		weiri_lineage_sweep(record, lineage, &newest->generation, keep, draft);
 }
 
 /* -- reading ----------------------------------------------------------------------------------- */

@@ -30,11 +30,11 @@
  *   T1  what a published root can reach is never written again
  *   T2  below a root, a block whose birth is not 0 has one place, and its birth is no larger than
  *       the number of the root. A node is no older than what is below it
- *   T3  a block whose birth is the number of an unpublished root belongs to the thread that makes
- *       that root
- * Why a version lives as long as it is read. The root is the memory of a tensor, which is the value
- * of a variable (table.c). The tensor's release function ends the generation of the root. It runs
- * only when no handle, hazard slot or section can reach that version (reclaim/section.h).
+ *   T3  a block whose birth is the number of a root that is not sealed belongs to the thread that
+ *       makes that root. A root is sealed when a version is made of it
+ * Why a version lives as long as it is read. The root is the value of a version of a variable
+ * (table.c, var/table_var.h). The end of that value ends the generation of the root. It runs only
+ * when no handle, hazard slot or section can reach that version (reclaim/section.h).
  * Pairs
  *   The variable publishes a root together with the new blocks below it: P1 of version.h. Blocks
  *   come back by P2 and P3 of lineage.h, and by P1 of block_pile.h.
@@ -92,6 +92,7 @@ struct weiri_root {
 	weir_allocator allocator;        /* a copy: the root may be freed after the geometry */
 	size_t size;                     /* bytes of this allocation */
 	size_t own_bytes;                /* bytes allocated for this version: they count in the budget */
+	bool sealed;                     /* T3 */
 	struct weiri_part parts[];
 };
 
@@ -106,10 +107,9 @@ void weiri_geometry_release(struct weiri_geometry *geometry);
  */
 struct weiri_root *weiri_root_create(struct weiri_geometry *geometry, const char *initial);
 /*
- * The version of the root has no reference any more. If the root was not published, frees it and
- * what was made for it.
+ * No thread can reach the root any more. If it was not published, frees it and what was made for it.
  */
-void weiri_root_end(struct weiri_root *root);
+void weiri_root_end(struct weiri_root *root, bool published);
 
 /* A root under construction. */
 struct weiri_draft {
@@ -126,8 +126,8 @@ void weiri_draft_init(struct weiri_draft *draft, struct weiri_geometry *geometry
 bool weiri_draft_from(struct weiri_draft *draft, const struct weiri_root *from);
 /* Returns a row of the root for writing; NULL if there is no memory. */
 char *weiri_draft_row(struct weiri_draft *draft, size_t index);
-/* `published` was made by a draft and is held by the caller. Sweeps if that is due. */
-void weiri_draft_published(struct weiri_draft *draft, struct weiri_root *published);
+/* `newest` is a version that the caller holds, or is built on. Sweeps if that is due. */
+void weiri_draft_sweep(struct weiri_draft *draft, struct weiri_root *newest);
 /* Puts free blocks back. */
 void weiri_draft_fini(struct weiri_draft *draft, struct weiri_geometry *geometry);
 

@@ -1,11 +1,12 @@
 /*
  * table.c - tables: variables whose values are trees of pages.
  *
- * A version is a tensor over foreign memory: the root of its tree (pages.h). The tensor's release
- * function ends the root. So the variable provides reads, versions, snapshots, retries, and the
- * reclamation of versions that no thread reads. They are proved in the sources of the variable.
+ * The value of a version is the root of its tree (pages.h, var/table_var.h). So the variable provides
+ * reads, versions, snapshots, transactions, retries, and the reclamation of versions that no thread
+ * reads. They are proved in the sources of the variable.
  */
-#include <weir/flow/table.h>
+#include "table/table.h"
+
 #include <weir/reclaim.h>
 
 #include <stdalign.h>
@@ -15,37 +16,21 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "tensor/object.h"
-#include "table/pages.h"
 
-struct weir_table {
-	weir_var *var;
-	struct weiri_geometry *geometry; /* one reference */
-};
-
-static const struct weiri_root *root_of(const weir_tensor *tensor)
-{
-	return tensor->data;
-}
-
-static void end_of_tree(void *context, void *root)
+/* Of type weiri_table_end_fn. */
+static void end_of_root(void *context, void *root, bool published)
 {
 	(void)context;
-	weiri_root_end(root);
+	weiri_root_end(root, published);
 }
 
-/* Makes the tensor of a version. Takes over the root, even if it returns NULL (no memory). */
-static weir_tensor *tensor_over(struct weiri_root *root)
+size_t weiri_root_seal(void *context, const void *root)
 {
-	weir_shape shape = {1, {(int64_t)root->size}};
-	weir_tensor *tensor = NULL;
+	struct weiri_root *made = (struct weiri_root *)(uintptr_t)root; /* the caller's, and not const yet */
 
-	if (weir_tensor_wrap(WEIR_U8, &shape, root, end_of_tree, NULL, &root->geometry->allocator, &tensor) != WEIR_OK) {
-		weiri_root_end(root);
-		return NULL;
-	}
-	/* The collector counts nbytes in the budget. */
-	tensor->nbytes = root->own_bytes;
-	return tensor;
+	(void)context;
+	made->sealed = true; /* T3 */
+	return made->own_bytes;
 }
 
 /* -- creating ---------------------------------------------------------------------------------- */
@@ -97,19 +82,17 @@ static enum weir_status check_rows(const struct weir_table_options *options, con
 /* Creates the variable with its first version. Fails with WEIR_RESOURCE_EXHAUSTED. */
 static enum weir_status make_var(weir_table *table, const weir_tensor *initial, weir_error *error)
 {
-	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .name = table->geometry->rows.name, .dtype = WEIR_U8,
-	                                   .allocator = &table->geometry->allocator};
+	static const struct weiri_table_roots roots = {end_of_root, weiri_root_seal, NULL};
 	struct weiri_root *root = weiri_root_create(table->geometry, initial != NULL ? initial->data : NULL);
-	weir_tensor *first = root != NULL ? tensor_over(root) : NULL;
 	enum weir_status status;
 
-	if (first == NULL)
+	if (root == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "table \"%s\": no memory for its pages",
 		                  table->geometry->rows.name);
-	status = weir_var_create(first, &options, &table->var, error);
-	if (status == WEIR_OK)
-		root->generation.published = true;
-	weir_tensor_release(first);
+	status = weiri_table_var_create(root, &roots, table->geometry->rows.name, &table->geometry->allocator, &table->var,
+	                                error);
+	if (status != WEIR_OK)
+		weiri_root_end(root, false);
 	return status;
 }
 
@@ -163,7 +146,7 @@ static enum weir_status note_newest(weir_table *table, weir_error *error)
 	if (status != WEIR_OK)
 		return weiri_fail(error, status, "table \"%s\": no memory for this thread's record",
 		                  table->geometry->rows.name);
-	table->geometry->newest = read.tensor->data;
+	table->geometry->newest = read.pointer;
 	weir_read_release(&read);
 	return WEIR_OK;
 }
@@ -176,7 +159,7 @@ enum weir_status weir_table_destroy(weir_table *table, weir_error *error)
 		return WEIR_OK;
 	status = note_newest(table, error);
 	if (status == WEIR_OK)
-		status = weir_var_destroy(table->var, error);
+		status = weiri_table_var_destroy(table->var, error);
 	if (status != WEIR_OK)
 		return status;
 	table_free(table);
@@ -210,6 +193,17 @@ const char *weir_table_name(const weir_table *table)
 	return table != NULL ? table->geometry->rows.name : "(null)";
 }
 
+weir_var *weir_table_var(weir_table *table)
+{
+	return table != NULL ? table->var : NULL;
+}
+
+void weiri_table_shape(const struct weiri_rows *rows, weir_shape *shape)
+{
+	*shape = (weir_shape){.rank = 1 + rows->shape.rank, .dims = {rows->count}};
+	memcpy(shape->dims + 1, rows->shape.dims, rows->shape.rank * sizeof(shape->dims[0]));
+}
+
 /* -- reading ----------------------------------------------------------------------------------- */
 
 enum weir_status weir_table_read(weir_table *table, weir_table_view *view)
@@ -223,6 +217,14 @@ enum weir_status weir_table_read(weir_table *table, weir_table_view *view)
 	if (status == WEIR_OK)
 		*view = (weir_table_view){read.version, read};
 	return status;
+}
+
+enum weir_status weir_table_view_of(const weir_read *read, weir_table_view *view)
+{
+	if (read == NULL || view == NULL || !weiri_read_is_of_table(read))
+		return WEIR_INVALID_ARGUMENT;
+	*view = (weir_table_view){read->version, *read};
+	return WEIR_OK;
 }
 
 void weir_table_view_release(weir_table_view *view)
@@ -276,9 +278,9 @@ const void *weir_table_view_row(const weir_table_view *view, int64_t index)
 {
 	const struct weiri_root *root;
 
-	if (view == NULL || view->hold.tensor == NULL)
+	if (view == NULL || view->hold.pointer == NULL)
 		return NULL;
-	root = root_of(view->hold.tensor);
+	root = weiri_root_of(&view->hold);
 	return index >= 0 && index < root->geometry->rows.count ? weiri_root_row(root, (size_t)index) : NULL;
 }
 
@@ -288,9 +290,9 @@ const void *weir_table_view_rows(const weir_table_view *view, int64_t first, int
 	const char *rows;
 	size_t found;
 
-	if (view == NULL || view->hold.tensor == NULL || count == NULL)
+	if (view == NULL || view->hold.pointer == NULL || count == NULL)
 		return NULL;
-	root = root_of(view->hold.tensor);
+	root = weiri_root_of(&view->hold);
 	if (first < 0 || first >= root->geometry->rows.count)
 		return NULL;
 	rows = weiri_root_rows(root, (size_t)first, &found);
@@ -305,9 +307,9 @@ enum weir_status weir_table_view_gather(const weir_table_view *view, const weir_
 	const struct weiri_rows *rows;
 	enum weir_status status;
 
-	if (view == NULL || view->hold.tensor == NULL || out == NULL)
+	if (view == NULL || view->hold.pointer == NULL || out == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "gather: %s", out == NULL ? "out is NULL" : "there is no view");
-	root = root_of(view->hold.tensor);
+	root = weiri_root_of(&view->hold);
 	rows = &root->geometry->rows;
 	status = weiri_indices_check(rows, indices, error);
 	if (status == WEIR_OK)
@@ -339,8 +341,7 @@ struct writing {
 	struct weiri_draft draft;
 };
 
-/* Changes the rows of the draft. Returns false if there is no memory. */
-static bool change_rows(struct weiri_draft *draft, const struct weiri_rows *rows, const struct weiri_scatter *scatter)
+bool weiri_draft_scatter(struct weiri_draft *draft, const struct weiri_rows *rows, const struct weiri_scatter *scatter)
 {
 	const char *update = scatter->from;
 
@@ -355,26 +356,25 @@ static bool change_rows(struct weiri_draft *draft, const struct weiri_rows *rows
 }
 
 /* The function of the update. The arguments were checked before, so only memory can be missing. */
-static enum weir_status scatter(void *context, const weir_read *current, weir_tensor **next, weir_error *error)
+static enum weir_status scatter(void *context, const weir_read *current, weir_value *next, weir_error *error)
 {
-	const struct weiri_root *from = root_of(current->tensor);
+	const struct weiri_root *from = weiri_root_of(current);
 	const struct weiri_rows *rows = &from->geometry->rows;
 	struct writing *writing = context;
 
-	*next = NULL;
 	if (weiri_draft_from(&writing->draft, from)) {
-		if (change_rows(&writing->draft, rows, writing->scatter))
-			*next = tensor_over(writing->draft.root);
+		if (weiri_draft_scatter(&writing->draft, rows, writing->scatter))
+			next->pointer = writing->draft.root;
 		else
-			weiri_root_end(writing->draft.root);
+			weiri_root_end(writing->draft.root, false);
 	}
-	if (*next == NULL)
+	if (next->pointer == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "table \"%s\": no memory for the pages that change",
 		                  rows->name);
 	return WEIR_OK;
 }
 
-/* Publishes a version with the changes. The handle keeps its root from ending before it is marked. */
+/* Publishes a version with the changes. The handle keeps it for the sweep. */
 static enum weir_status publish(weir_table *table, const struct weiri_scatter *work, uint64_t deadline_ns,
                                 weir_read *handle, weir_error *error)
 {
@@ -382,9 +382,9 @@ static enum weir_status publish(weir_table *table, const struct weiri_scatter *w
 	enum weir_status status;
 
 	weiri_draft_init(&writing.draft, table->geometry);
-	status = weir_var_update(table->var, scatter, &writing, deadline_ns, handle, error);
+	status = weiri_table_var_update(table->var, scatter, &writing, deadline_ns, handle, error);
 	if (status == WEIR_OK)
-		weiri_draft_published(&writing.draft, handle->tensor->data);
+		weiri_draft_sweep(&writing.draft, handle->pointer);
 	weiri_draft_fini(&writing.draft, table->geometry);
 	return status;
 }

@@ -23,5 +23,5 @@ const weir_read *weir_urcu_peek(weir_var *var)
 	head = weiri_load_seq_cst(&var->head); /* [S, P1] of version.h */
 	/* The base of an undecided or aborted version counts instead; it is committed (V2). */
 	newest = WEIRI_LIKELY(weiri_stamp_is_committed(weiri_version_resolve(head))) ? head : head->base;
-	return WEIRI_LIKELY(newest->value != NULL) ? &newest->read : NULL;
+	return WEIRI_LIKELY(newest->shown != NULL) ? &newest->read : NULL;
 }

@@ -48,7 +48,7 @@
  *
  * Invariants
  *   I4  an object is on one stack, or held by one collector
- *   I5  every retired object is counted in retired_total, or in unreported_bytes of the record that
+ *   I5  every retired object is counted in weiri_retired_total, or in unreported_bytes of the record that
  *       retired it, until at most REPORT_BYTES after it is freed
  *   I6  `collecting` of a record is odd from before its owner takes a stack until after the owner
  *       has put the last survivor back
@@ -123,13 +123,9 @@ enum {
 
 _Alignas(WEIRI_APART) _Atomic(uint64_t) weiri_era = 1;
 
-/*
- * In bytes. Signed, because another thread may free an object, and subtract its bytes, before the
- * thread that retired it has reported them.
- */
-static _Alignas(WEIRI_APART) _Atomic(int64_t) retired_total;
+_Alignas(WEIRI_APART) _Atomic(int64_t) weiri_retired_total;
 static _Atomic(int64_t) retired_peak;
-static _Alignas(WEIRI_APART) _Atomic(uint64_t) budget = WEIR_RECLAIM_DEFAULT_BUDGET;
+_Alignas(WEIRI_APART) _Atomic(uint64_t) weiri_retired_budget = WEIR_RECLAIM_DEFAULT_BUDGET;
 static _Atomic(uint32_t) memory_waiters; /* threads inside wait_while() */
 static _Atomic(uint32_t) memory_freed;   /* futex word: changes when a waiter should look again */
 
@@ -435,7 +431,7 @@ static WEIRI_UNSEEN int64_t peek_bytes_on(const stack stacks[])
 
 static WEIRI_UNSEEN void assert_counted(void)
 {
-	int64_t counted = weiri_peek(&retired_total), there = 0;
+	int64_t counted = weiri_peek(&weiri_retired_total), there = 0;
 
 	for (struct weiri_record *record = weiri_peek(&weiri_records); record != NULL; record = record->next) {
 		counted += (int64_t)weiri_peek(&record->unreported_bytes);
@@ -460,7 +456,7 @@ static void report(struct weiri_record *record)
 	/* [relaxed] a sum; the objects travel by P2. */
 	int64_t more = (int64_t)weiri_load_relaxed(&record->unreported_bytes);
 
-	note_peak(weiri_fetch_add_relaxed(&retired_total, more) + more);
+	note_peak(weiri_fetch_add_relaxed(&weiri_retired_total, more) + more);
 	weiri_store_relaxed(&record->unreported_bytes, 0u); /* [relaxed] own fields, both */
 	weiri_store_relaxed(&record->stack, (weiri_load_relaxed(&record->stack) + 1) % WEIRI_STACKS);
 }
@@ -468,13 +464,13 @@ static void report(struct weiri_record *record)
 void weir_reclaim_set_budget(uint64_t bytes)
 {
 	/* [relaxed] a setting; a stale value only delays a collection. */
-	weiri_store_relaxed(&budget, bytes != 0 ? bytes : WEIR_RECLAIM_DEFAULT_BUDGET);
+	weiri_store_relaxed(&weiri_retired_budget, bytes != 0 ? bytes : WEIR_RECLAIM_DEFAULT_BUDGET);
 }
 
 uint64_t weir_reclaim_budget(void)
 {
 	/* [relaxed] a setting. */
-	return weiri_load_relaxed(&budget);
+	return weiri_load_relaxed(&weiri_retired_budget);
 }
 
 static uint64_t retired_bytes(void)
@@ -482,7 +478,7 @@ static uint64_t retired_bytes(void)
 	/*
 	 * [relaxed] a threshold or a statistic; a stale value only shifts the moment of a collection.
 	 */
-	int64_t total = weiri_load_relaxed(&retired_total);
+	int64_t total = weiri_load_relaxed(&weiri_retired_total);
 
 	return total > 0 ? (uint64_t)total : 0;
 }
@@ -565,7 +561,7 @@ static void count_freed(struct portion *portion, uint64_t bytes)
 {
 	portion->bytes -= bytes;
 	/* [relaxed] a sum. */
-	weiri_fetch_sub_relaxed(&retired_total, (int64_t)bytes);
+	weiri_fetch_sub_relaxed(&weiri_retired_total, (int64_t)bytes);
 	say_in_hand(portion);
 	/* F1: a waiter counts itself, runs the heavy fence, and collects once more before it sleeps. */
 	weiri_fence_light();
@@ -859,7 +855,7 @@ void weiri_retire_unreachable(struct weiri_record *record, struct weiri_retired 
 	 * [relaxed] A sum; the object travels by P2. unreported_bytes is not used, because the
 	 * interrupted code may be adding to it.
 	 */
-	note_peak(weiri_fetch_add_relaxed(&retired_total, (int64_t)object->bytes) + (int64_t)object->bytes);
+	note_peak(weiri_fetch_add_relaxed(&weiri_retired_total, (int64_t)object->bytes) + (int64_t)object->bytes);
 	/* An interval that meets no other. */
 	object->birth = UINT64_MAX;
 	object->death = 0;
@@ -1000,10 +996,8 @@ static bool is_reading(const struct weiri_record *record)
 	return weiri_load_relaxed(&record->read_sections) != 0; /* [relaxed] own field */
 }
 
-enum weir_status weiri_reclaim_admit(struct weiri_record *record, uint64_t deadline_ns)
+enum weir_status weiri_reclaim_admit_over(struct weiri_record *record, uint64_t deadline_ns)
 {
-	if (WEIRI_LIKELY(!over_budget()))
-		return WEIR_OK;
 	/*
 	 * A release function that a collection of this thread has called may write. If that write
 	 * waited, it would wait for its own thread. So would a write in a read section, which may itself
@@ -1126,7 +1120,7 @@ void weiri_collect_after_fork(struct weiri_record *mine)
 		note_all_pinned(record);
 		bytes += bytes_on(record->retired) + bytes_on(record->pinned) + weiri_load_relaxed(&record->in_hand);
 	}
-	weiri_store_relaxed(&retired_total, (int64_t)bytes);
+	weiri_store_relaxed(&weiri_retired_total, (int64_t)bytes);
 	/* The fork may have happened in a reclaim function that was called by a waiting writer. */
 	weiri_store_relaxed(&memory_waiters, mine != NULL ? weiri_load_relaxed(&mine->waits) : 0u);
 }
@@ -1160,7 +1154,7 @@ static void end_collection(struct weiri_record *record)
 	lost -= put_back_abandoned(record, &record->own->rest);
 	lost -= put_back_abandoned(record, &record->own->kept);
 	weiri_store_relaxed(&record->in_hand, 0u);
-	weiri_fetch_sub_relaxed(&retired_total, (int64_t)lost);
+	weiri_fetch_sub_relaxed(&weiri_retired_total, (int64_t)lost);
 	/* [P4 release] pairs with collections_at_rest(). */
 	weiri_store_release(&record->collecting, weiri_load_relaxed(&record->collecting) + 1);
 }

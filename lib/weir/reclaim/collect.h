@@ -57,11 +57,29 @@ WEIRI_SHARED void weiri_retire_list(struct weiri_record *record, struct weiri_re
 void weiri_retire_unreachable(struct weiri_record *record, struct weiri_retired *object);
 
 /*
+ * In bytes. The first is signed, because another thread may free an object, and subtract its bytes,
+ * before the thread that retired it has reported them.
+ */
+extern _Atomic(int64_t) weiri_retired_total;
+extern _Atomic(uint64_t) weiri_retired_budget;
+
+/* The slow half of weiri_reclaim_admit(). */
+enum weir_status weiri_reclaim_admit_over(struct weiri_record *record, uint64_t deadline_ns);
+
+/*
  * Called before a write that will retire something. Returns WEIR_OK at once while the process is
  * within its budget. Otherwise collects and waits for readers until deadline_ns; returns
  * WEIR_RESOURCE_EXHAUSTED when that has passed.
  */
-enum weir_status weiri_reclaim_admit(struct weiri_record *record, uint64_t deadline_ns);
+static inline enum weir_status weiri_reclaim_admit(struct weiri_record *record, uint64_t deadline_ns)
+{
+	/* [relaxed] A threshold, both; a stale value only shifts the moment of a collection. */
+	int64_t total = weiri_load_relaxed(&weiri_retired_total);
+
+	if (WEIRI_LIKELY(total <= 0 || (uint64_t)total <= weiri_load_relaxed(&weiri_retired_budget)))
+		return WEIR_OK;
+	return weiri_reclaim_admit_over(record, deadline_ns);
+}
 
 /*
  * Collects what all threads have retired. kept(), if not NULL, is called for each object that

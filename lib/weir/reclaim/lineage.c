@@ -151,7 +151,6 @@ void weiri_generation_init(struct weiri_generation *generation, struct weiri_lin
 	generation->replaced = NULL;
 	/* With the root and its first list of replaced parts, which wait for a sweep as the parts do. */
 	generation->garbage = (older != NULL ? older->garbage : 0) + bytes + sizeof(struct weiri_replaced);
-	generation->published = false;
 	/* [relaxed] not shared yet, both */
 	weiri_store_relaxed(&generation->ended, false);
 	weiri_store_relaxed(&generation->pinned, NULL);

@@ -103,7 +103,6 @@ struct weiri_generation {
 	struct weiri_generation *older;  /* NULL: the first */
 	struct weiri_replaced *replaced; /* parts of `older` that this one lacks */
 	uint64_t garbage;                /* bytes of all parts that were replaced up to here */
-	bool published;                  /* set while the publisher holds the version */
 
 	_Atomic(bool) ended;
 	_Atomic(struct weiri_replaced *) pinned; /* L3; a mark when this generation left the ledger */
@@ -158,9 +157,9 @@ WEIRI_MUST_CHECK static inline bool weiri_replaced_reserve(struct weiri_replaced
 WEIRI_SHARED void weiri_replaced_release(struct weiri_replaced *list, const weir_allocator *allocator);
 
 /*
- * The version of the generation has no reference any more. If it was published, the generation may
- * be freed as soon as this function has marked it. Otherwise the caller frees it. The caller gives
- * the reference of the lineage back afterwards.
+ * A version that was published has no reference any more. Its generation may be freed as soon as
+ * this function has marked it. A generation that was never published is freed by the caller instead.
+ * In both cases the caller gives the reference of the lineage back afterwards.
  */
 WEIRI_SHARED void weiri_generation_end(struct weiri_generation *generation);
 

@@ -3,10 +3,6 @@
  */
 #include "reclaim/magazine.h"
 
-#include <weir/reclaim.h>
-
-#include "base/assert.h"
-
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
 #define KEEPS_NOTHING
@@ -19,7 +15,7 @@ uint64_t weiri_magazine_most = 0;
 uint64_t weiri_magazine_most = 256 << 10; /* some collections' worth of blocks of four lines */
 #endif
 
-static WEIRI_UNSEEN void assert_within(const struct weiri_record *record)
+WEIRI_UNSEEN void weiri_magazine_assert_within(const struct weiri_record *record)
 {
 	uint64_t bytes = 0;
 
@@ -74,10 +70,9 @@ static size_t longest_list(const struct weiri_record *record)
  * Makes room for a block of the list, at the cost of the list with the most bytes: what a thread
  * has most of, it needs least. Returns false if that is this list.
  */
-static WEIRI_NOINLINE bool make_room(struct weiri_record *record, size_t list, uint64_t most)
+static bool make_room(struct weiri_record *record, size_t list)
 {
-	/* [relaxed] own field */
-	while (weiri_load_relaxed(&record->magazine_bytes) + (list + 1) * WEIRI_LINE > most) {
+	while (!weiri_magazine_has_room(record, (list + 1) * WEIRI_LINE)) {
 		size_t longest = longest_list(record);
 
 		if (longest == list || !free_one(record, longest))
@@ -86,31 +81,13 @@ static WEIRI_NOINLINE bool make_room(struct weiri_record *record, size_t list, u
 	return true;
 }
 
-/* Returns true if the record keeps the block. */
-static bool keep(struct weiri_record *record, struct weiri_kept_block *block, size_t size)
-{
-	size_t list = size / WEIRI_LINE - 1;
-	uint64_t share = weir_reclaim_budget() / WEIRI_MAGAZINE_SHARE;
-	uint64_t most = share < weiri_magazine_most ? share : weiri_magazine_most;
-
-	/* [relaxed] Own fields, here and below. */
-	if (weiri_load_relaxed(&record->magazine_bytes) + size > most && !make_room(record, list, most))
-		return false;
-	/* Counted first: M1. */
-	weiri_store_relaxed(&record->magazine_bytes, weiri_load_relaxed(&record->magazine_bytes) + size);
-	block->next = weiri_load_relaxed(&record->magazine[list]);
-	block->depth = block->next != NULL ? block->next->depth + 1 : 1;
-	/* [P1 release] The link is stored before the block is on the list, also for the child of a fork. */
-	weiri_store_release(&record->magazine[list], block);
-	WEIR_ASSERT_WALK(assert_within(record));
-	return true;
-}
-
-void weiri_block_release(const weir_allocator *allocator, void *block, size_t size)
+void weiri_block_release_slowly(const weir_allocator *allocator, void *block, size_t size)
 {
 	struct weiri_record *record = weiri_record_mine;
 
-	if (record == NULL || !weiri_block_fits(allocator, size) || !keep(record, block, size))
+	if (record != NULL && weiri_block_fits(allocator, size) && make_room(record, size / WEIRI_LINE - 1))
+		weiri_block_keep(record, block, size);
+	else
 		weiri_release(allocator, block, size, WEIRI_LINE);
 }
 

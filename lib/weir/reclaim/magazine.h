@@ -37,8 +37,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/assert.h"
 #include "base/compiler.h"
 #include "base/memory.h"
+#include "reclaim/collect.h"
 #include "reclaim/record.h"
 
 enum { WEIRI_MAGAZINE_SHARE = 128 };
@@ -84,8 +86,47 @@ static inline void *weiri_block_allocate(struct weiri_record *record, const weir
 	return block;
 }
 
-/* Gives a block back, on any thread. */
-void weiri_block_release(const weir_allocator *allocator, void *block, size_t size);
+/* The slow half of weiri_block_release(): makes room in the magazine, or frees the block. */
+void weiri_block_release_slowly(const weir_allocator *allocator, void *block, size_t size);
+
+/* For assertions: M1 holds. */
+void weiri_magazine_assert_within(const struct weiri_record *record);
+
+/* Puts a block into the magazine, which has room for it. */
+static inline void weiri_block_keep(struct weiri_record *record, void *memory, size_t size)
+{
+	struct weiri_kept_block *block = memory;
+	size_t list = size / WEIRI_LINE - 1;
+
+	/* [relaxed] Own fields, here and below. Counted first: M1. */
+	weiri_store_relaxed(&record->magazine_bytes, weiri_load_relaxed(&record->magazine_bytes) + size);
+	block->next = weiri_load_relaxed(&record->magazine[list]);
+	block->depth = block->next != NULL ? block->next->depth + 1 : 1;
+	/* [P1 release] The link is stored before the block is on the list, also for the child of a fork. */
+	weiri_store_release(&record->magazine[list], block);
+	WEIR_ASSERT_WALK(weiri_magazine_assert_within(record));
+}
+
+/* Returns true if the magazine has room for so many more bytes. */
+static inline bool weiri_magazine_has_room(const struct weiri_record *record, size_t size)
+{
+	/* [relaxed] A setting, and an own field. */
+	uint64_t share = weiri_load_relaxed(&weiri_retired_budget) / WEIRI_MAGAZINE_SHARE;
+	uint64_t most = share < weiri_magazine_most ? share : weiri_magazine_most;
+
+	return weiri_load_relaxed(&record->magazine_bytes) + size <= most;
+}
+
+/* Gives a block back, on any thread. *allocator may lie in the block. */
+static inline void weiri_block_release(const weir_allocator *allocator, void *block, size_t size)
+{
+	struct weiri_record *record = weiri_record_mine;
+
+	if (WEIRI_LIKELY(record != NULL && weiri_block_fits(allocator, size) && weiri_magazine_has_room(record, size)))
+		weiri_block_keep(record, block, size);
+	else
+		weiri_block_release_slowly(allocator, block, size);
+}
 
 /* Frees what the record keeps. The caller owns the record, or has found its owner ended. */
 void weiri_magazine_end(struct weiri_record *record);

@@ -46,7 +46,7 @@ static bool take(struct weiri_record *record, weir_var *var, weir_read *read)
 {
 	uint64_t outer = weiri_section_enter(record);
 	struct weiri_version *version = weiri_newest(record, var);
-	bool has_value = version->value != NULL;
+	bool has_value = version->shown != NULL;
 	size_t next_slot = 0;
 
 	if (has_value)

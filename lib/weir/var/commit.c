@@ -259,9 +259,7 @@ static size_t cell_size(size_t count)
 
 void weiri_commit_free(struct weiri_commit *commit)
 {
-	weir_allocator allocator = commit->allocator;
-
-	weiri_block_release(&allocator, commit, cell_size(commit->count));
+	weiri_block_release(&commit->allocator, commit, cell_size(commit->count));
 }
 
 static void commit_reclaim(struct weiri_retired *object)
@@ -311,27 +309,29 @@ static struct weiri_version *create_version(struct weiri_record *record, const s
 
 static struct weiri_commit *create(struct weiri_record *record, const struct weiri_parts *parts)
 {
-	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): one of the two arrays is there. */
-	const weir_var *first = parts->of_tensors != NULL ? parts->of_tensors[0].var : parts->of_values[0].var;
-	const weir_allocator *allocator = &first->allocator;
+	const weir_allocator *allocator = &weiri_part_var(parts, 0)->allocator;
 	size_t count = parts->count, size = cell_size(count);
 	struct weiri_commit *commit = weiri_block_allocate(record, allocator, size);
 
 	if (commit == NULL)
 		return NULL;
-	*commit = (struct weiri_commit){.allocator = *allocator};
 	weiri_retired_init(&commit->retired, size, commit_reclaim);
+	weiri_store_relaxed(&commit->state, WEIRI_COMMIT_INSTALLING); /* [relaxed] not shared yet, both */
+	weiri_store_relaxed(&commit->moved, (size_t)0);
+	commit->count = 0;
+	commit->allocator = *allocator;
 	for (size_t i = 0; i < count; i++) {
-		struct weir_value_part part = weiri_part(parts, i);
-		struct weiri_version *version = create_version(record, &part);
+		struct weir_value_part made;
+		const struct weir_value_part *part = weiri_part(parts, i, &made);
+		struct weiri_version *version = create_version(record, part);
 
 		if (version == NULL) {
 			commit_discard(commit, size);
 			return NULL;
 		}
 		version->commit = commit;
-		version->is_mark = weiri_value_is_none(&part.value);
-		add_part(commit, count, (struct weiri_commit_part){part.var, version, part.expected});
+		version->is_mark = weiri_value_is_none(&part->value);
+		add_part(commit, count, (struct weiri_commit_part){part->var, version, part->expected});
 	}
 	if (count > FEW)
 		weiri_sort(commit->parts, count, sizeof(commit->parts[0]), by_address);
@@ -430,7 +430,7 @@ static const struct weiri_version *version_for(const struct weiri_commit *commit
 static void hold_published(const struct weiri_commit *commit, const struct weiri_parts *parts, weir_read published[])
 {
 	for (size_t i = 0; i < parts->count; i++) {
-		const struct weiri_version *version = version_for(commit, weiri_part(parts, i).var);
+		const struct weiri_version *version = version_for(commit, weiri_part_var(parts, i));
 
 		published[i] = weiri_hold_value(version->value, version->shown, version->number);
 	}
@@ -473,14 +473,15 @@ static void serve_waiters(struct weiri_record *record, const struct weiri_parts 
 	bool outer = false, holds = false;
 
 	for (size_t i = 0; i < parts->count; i++) {
-		struct weir_value_part part = weiri_part(parts, i);
+		weir_var *var = weiri_part_var(parts, i);
 
-		if (weiri_value_is_none(&part.value) || WEIRI_LIKELY(!weiri_waiters_posted(&part.var->waitable.waiters)))
+		/* A mark publishes nothing. */
+		if (WEIRI_LIKELY(!weiri_waiters_posted(&var->waitable.waiters)) || weiri_part_is_mark(parts, i))
 			continue;
 		if (!holds)
 			outer = weiri_deliver_hold();
 		holds = true;
-		weiri_waitable_pump(record, &part.var->waitable);
+		weiri_waitable_pump(record, &var->waitable);
 	}
 	if (holds)
 		weiri_deliver_held(outer);
@@ -529,10 +530,10 @@ static enum weir_status check_parts(const struct weiri_parts *parts, weir_error 
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "commit: %zu parts, must be 1 to %d, not NULL", parts->count,
 		                  WEIR_COMMIT_MAX_PARTS);
 	for (size_t i = 0; i < parts->count; i++) {
-		struct weir_value_part part = weiri_part(parts, i);
-		enum weir_status status = check_part(&part, i, error);
+		struct weir_value_part made;
+		enum weir_status status = check_part(weiri_part(parts, i, &made), i, error);
 
-		if (status != WEIR_OK)
+		if (WEIRI_UNLIKELY(status != WEIR_OK))
 			return status;
 	}
 	return WEIR_OK;
@@ -558,7 +559,7 @@ static enum weir_status commit_parts(const struct weiri_parts *parts, uint64_t d
 	struct weiri_moved moved;
 
 	if (status == WEIR_OK)
-		status = weiri_write_admit(weiri_part(parts, 0).var, deadline_ns, &record, error);
+		status = weiri_write_admit(weiri_part_var(parts, 0), deadline_ns, &record, error);
 	if (status != WEIR_OK)
 		return status;
 	status = weiri_commit(record, parts, published, &moved);

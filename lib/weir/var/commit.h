@@ -37,14 +37,29 @@ struct weiri_parts {
 	size_t count;
 };
 
-static inline struct weir_value_part weiri_part(const struct weiri_parts *parts, size_t i)
+/* Returns part i, which it makes in *made if the parts have tensors. */
+static inline const struct weir_value_part *weiri_part(const struct weiri_parts *parts, size_t i,
+                                                       struct weir_value_part *made)
 {
 	const struct weir_commit_part *part = parts->of_tensors;
 
 	if (part == NULL)
-		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): one of the two arrays is there. */
-		return parts->of_values[i];
-	return (struct weir_value_part){part[i].var, part[i].expected, weir_value_tensor(part[i].value)};
+		return &parts->of_values[i];
+	*made = (struct weir_value_part){part[i].var, part[i].expected, weir_value_tensor(part[i].value)};
+	return made;
+}
+
+static inline weir_var *weiri_part_var(const struct weiri_parts *parts, size_t i)
+{
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): one of the two arrays is there. */
+	return parts->of_tensors != NULL ? parts->of_tensors[i].var : parts->of_values[i].var;
+}
+
+static inline bool weiri_part_is_mark(const struct weiri_parts *parts, size_t i)
+{
+	const void *value = parts->of_tensors != NULL ? parts->of_tensors[i].value : parts->of_values[i].value.data;
+
+	return value == NULL;
 }
 
 /* Why a commit failed. */

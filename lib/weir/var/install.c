@@ -9,20 +9,18 @@
 #include "reclaim/interrupt.h"
 #include "var/hold.h"
 
-struct weiri_version *weiri_write_base(struct weiri_scope *scope, weir_var *var, struct weiri_version **head)
+struct weiri_version *weiri_write_base_slowly(struct weiri_scope *scope, weir_var *var, struct weiri_version **head,
+                                              uint64_t stamp)
 {
-	for (;;) {
-		uint64_t stamp;
-
-		weiri_section_read(scope->record, &var->head, head); /* [S, P1] */
-		stamp = weiri_version_resolve(*head);
-		if (weiri_stamp_is_committed(stamp))
-			return *head;
+	while (!weiri_stamp_is_committed(stamp)) {
 		if (stamp == WEIRI_STAMP_ABORTED)
 			return (*head)->base;
 		WEIRI_PROBE2(commit_help, var, (*head)->commit);
 		weiri_commit_help(scope, (*head)->commit);
+		weiri_section_read(scope->record, &var->head, head); /* [S, P1] */
+		stamp = weiri_version_resolve(*head);
 	}
+	return *head;
 }
 
 bool weiri_write_replace(struct weiri_scope *scope, weir_var *var, struct weiri_version *head,

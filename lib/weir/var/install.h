@@ -9,12 +9,26 @@
 #include "var/commit.h"
 #include "var/history.h"
 
+/* The slow half of weiri_write_base(), which has read *head and found this stamp. */
+struct weiri_version *weiri_write_base_slowly(struct weiri_scope *scope, weir_var *var, struct weiri_version **head,
+                                              uint64_t stamp);
+
 /*
  * Returns the newest committed version, which is stamped. Sets *head to the version that is at the
  * head: the returned one, or an aborted one above it. Helps undecided commits to complete.
  * Lock-free.
  */
-struct weiri_version *weiri_write_base(struct weiri_scope *scope, weir_var *var, struct weiri_version **head);
+static inline struct weiri_version *weiri_write_base(struct weiri_scope *scope, weir_var *var,
+                                                     struct weiri_version **head)
+{
+	uint64_t stamp;
+
+	weiri_section_read(scope->record, &var->head, head); /* [S, P1] */
+	stamp = weiri_version_resolve(*head);
+	if (WEIRI_LIKELY(weiri_stamp_is_committed(stamp)))
+		return *head;
+	return weiri_write_base_slowly(scope, var, head, stamp);
+}
 
 /*
  * Replaces `head`, which weiri_write_base() found, by `version`. Returns true on success. An

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "reclaim/magazine.h"
 #include "tensor/object.h"
+#include "var/hold.h"
 #include "var/tensor_value.h"
 
 /* A version and its value in one block. */
@@ -21,7 +22,10 @@ struct box {
 
 struct held_pointer {
 	void *pointer;
-	weir_pointer_release_fn *release; /* NULL: none, or disowned */
+	union { /* NULL: none, or disowned */
+		weir_pointer_release_fn *release;
+		weiri_table_end_fn *end;
+	};
 	void *context;
 	size_t bytes; /* in the budget, besides the block */
 };
@@ -54,9 +58,7 @@ static WEIRI_UNSEEN void assert_has_reference(const struct box *box)
 
 static void free_box(struct box *box)
 {
-	weir_allocator allocator = box->version.allocator;
-
-	weiri_block_release(&allocator, box, block_size(box));
+	weiri_block_release(&box->version.allocator, box, block_size(box));
 }
 
 static void end_bytes(struct weiri_value *value)
@@ -72,6 +74,23 @@ static void end_pointer(struct weiri_value *value)
 	WEIR_ASSERT2(B2, held->pointer != NULL);
 	if (held->release != NULL)
 		held->release(held->context, held->pointer);
+	held->pointer = NULL;
+	free_box(box);
+}
+
+static void end_root(struct weiri_value *value)
+{
+	struct box *box = box_of(value);
+	struct held_pointer *held = pointer_in(box);
+	/*
+	 * [relaxed] The thread that retired the version had found its stamp (B2). P2 of collect.c and the
+	 * count of references order this load after that.
+	 */
+	uint64_t stamp = weiri_load_relaxed(&box->version.stamp);
+
+	WEIR_ASSERT2(B2, held->pointer != NULL);
+	if (held->end != NULL)
+		held->end(held->context, held->pointer, weiri_stamp_is_committed(stamp));
 	held->pointer = NULL;
 	free_box(box);
 }
@@ -109,20 +128,26 @@ static size_t pointer_footprint(const struct weiri_value *value)
 
 static const struct weiri_value_kind bytes_kind = {end_bytes, retire_box, bytes_footprint};
 static const struct weiri_value_kind pointer_kind = {end_pointer, retire_box, pointer_footprint};
+static const struct weiri_value_kind root_kind = {end_root, retire_box, pointer_footprint};
 
 void weiri_box_release(struct weiri_version *version)
 {
 	struct box *box = (struct box *)(void *)version;
 
 	WEIR_ASSERT_LOOK(assert_has_reference(box));
-	weiri_value_release(&box->value);
+	if (!weiri_value_let_go(&box->value))
+		return;
+	if (WEIRI_LIKELY(box->value.kind == &bytes_kind))
+		free_box(box);
+	else
+		box->value.kind->end(&box->value);
 }
 
 /* -- making versions --------------------------------------------------------------------------- */
 
 /* Returns a box with room for `size` bytes, and `more` bytes to count in the budget, or NULL. */
-static struct box *create_box(struct weiri_record *record, const weir_var *var, size_t size, size_t more,
-                              const struct weiri_value_kind *kind)
+static inline struct box *create_box(struct weiri_record *record, const weir_var *var, size_t size, size_t more,
+                                     const struct weiri_value_kind *kind)
 {
 	size_t lines = (sizeof(struct box) + size + WEIRI_LINE - 1) / WEIRI_LINE;
 	struct box *box = weiri_block_allocate(record, &var->allocator, lines * WEIRI_LINE);
@@ -135,17 +160,20 @@ static struct box *create_box(struct weiri_record *record, const weir_var *var, 
 	return box;
 }
 
-struct weiri_version *weiri_version_of_bytes(struct weiri_record *record, const weir_var *var, const void *bytes,
-                                             void **room)
+static WEIRI_ALWAYS_INLINE struct weiri_version *version_of_bytes(struct weiri_record *record, const weir_var *var,
+                                                                  const void *bytes)
 {
 	struct box *box = create_box(record, var, var->size, 0, &bytes_kind);
 
 	if (box == NULL)
 		return NULL;
-	*room = box + 1;
-	memcpy(*room, bytes, var->size);
-	box->version.shown = *room;
+	box->version.shown = memcpy(box + 1, bytes, var->size);
 	return &box->version;
+}
+
+struct weiri_version *weiri_version_of_bytes(struct weiri_record *record, const weir_var *var, const void *bytes)
+{
+	return version_of_bytes(record, var, bytes);
 }
 
 /* Returns what counts in the budget; no more than may be given as a size. */
@@ -159,11 +187,16 @@ static size_t measured(const weir_var *var, void *pointer)
 static struct weiri_version *version_of_pointer(struct weiri_record *record, const weir_var *var, void *pointer)
 {
 	size_t bytes = measured(var, pointer);
-	struct box *box = create_box(record, var, sizeof(struct held_pointer), bytes, &pointer_kind);
+	bool is_root = var->kind == WEIR_VAR_TABLE;
+	struct box *box = create_box(record, var, sizeof(struct held_pointer), bytes, is_root ? &root_kind : &pointer_kind);
 
 	if (box == NULL)
 		return NULL;
-	*pointer_in(box) = (struct held_pointer){pointer, var->pointers.release, var->pointers.context, bytes};
+	*pointer_in(box) = (struct held_pointer){.pointer = pointer, .context = var->pointers.context, .bytes = bytes};
+	if (is_root)
+		pointer_in(box)->end = var->pointers.end;
+	else
+		pointer_in(box)->release = var->pointers.release;
 	box->version.shown = pointer;
 	return &box->version;
 }
@@ -179,11 +212,10 @@ static struct weiri_version *version_of_tensor(struct weiri_record *record, cons
 
 struct weiri_version *weiri_version_of_value(struct weiri_record *record, const weir_var *var, const weir_value *value)
 {
-	void *room;
-
 	switch (var->kind) {
-	case WEIR_VAR_INLINE: return weiri_version_of_bytes(record, var, value->data, &room);
-	case WEIR_VAR_POINTER: return version_of_pointer(record, var, value->pointer);
+	case WEIR_VAR_INLINE: return version_of_bytes(record, var, value->data);
+	case WEIR_VAR_POINTER:
+	case WEIR_VAR_TABLE: return version_of_pointer(record, var, value->pointer);
 	default: return version_of_tensor(record, var, value->tensor);
 	}
 }
@@ -192,8 +224,12 @@ void weiri_version_disown(struct weiri_version *version)
 {
 	struct box *box = (struct box *)(void *)version;
 
-	if (version->box_lines != 0 && box->value.kind == &pointer_kind)
+	if (version->box_lines == 0)
+		return;
+	if (box->value.kind == &pointer_kind)
 		pointer_in(box)->release = NULL; /* B2 */
+	else if (box->value.kind == &root_kind)
+		pointer_in(box)->end = NULL; /* B2 */
 }
 
 void weiri_value_drop(const weir_var *var, const weir_value *value)
@@ -202,18 +238,42 @@ void weiri_value_drop(const weir_var *var, const weir_value *value)
 		return;
 	if (value->kind == WEIR_VAR_TENSOR)
 		weir_tensor_release(value->tensor);
+	else if (value->kind == WEIR_VAR_TABLE)
+		var->pointers.end(var->pointers.context, value->pointer, false);
 	else if (value->kind == WEIR_VAR_POINTER && var->pointers.release != NULL)
 		var->pointers.release(var->pointers.context, value->pointer);
+}
+
+/* Returns the value that a handle, or what a read section shows, is on; NULL for a cleared handle. */
+static const struct weiri_value *value_of(const weir_read *read)
+{
+	const struct weiri_version *version;
+
+	if (read->hold == NULL)
+		return NULL;
+	if (!weiri_hold_has_slot(read))
+		return weiri_hold_value_of(read) != NULL ? weiri_hold_value_of(read) : read->hold;
+	version = weiri_load_relaxed(&weiri_hold_slot_of(read)->object); /* [relaxed] the handle's own */
+	return version->value;
+}
+
+bool weiri_read_is_of_table(const weir_read *read)
+{
+	const struct weiri_value *value = value_of(read);
+
+	return value != NULL && value->kind == &root_kind;
 }
 
 /* -- checks ------------------------------------------------------------------------------------ */
 
 const char *weiri_kind_text(const weir_var *var, char text[WEIRI_KIND_TEXT_SIZE])
 {
+	static const char *const plural[] = {"tensors", "inline values", "pointers", "versions of a table"};
+
 	if (var->kind == WEIR_VAR_INLINE)
 		(void)snprintf(text, WEIRI_KIND_TEXT_SIZE, "inline values of %zu byte%s", var->size, WEIRI_S(var->size));
 	else
-		(void)snprintf(text, WEIRI_KIND_TEXT_SIZE, "%s", var->kind == WEIR_VAR_POINTER ? "pointers" : "tensors");
+		(void)snprintf(text, WEIRI_KIND_TEXT_SIZE, "%s", plural[var->kind]);
 	return text;
 }
 

@@ -11,7 +11,9 @@
  *       fields of the version are valid as long as the version may be read, and those of the value
  *       as long as it has references
  *   B2  the release function of a pointer runs once, when the value has no references, unless the
- *       write failed; then the pointer is its caller's
+ *       write failed; then the pointer is its caller's. For the root of a table the same is true of
+ *       its end, which is told whether the version was committed. The stamp says so: a version is
+ *       stamped before it is retired (V5 of version.h)
  * Why a failed commit can still disown its pointers. Its versions may have been installed and
  * replaced. But they were born before the section of the owner, and die in it or later, so they are
  * not freed before the owner leaves it. No thread has taken a reference of their values, because no
@@ -40,9 +42,8 @@ const char *weiri_kind_text(const weir_var *var, char text[WEIRI_KIND_TEXT_SIZE]
  * its own reference of a tensor, its own copy of bytes, and takes over a pointer.
  */
 struct weiri_version *weiri_version_of_value(struct weiri_record *record, const weir_var *var, const weir_value *value);
-/* Returns a version with a copy of these bytes; `var` is inline. *room is where the copy is. */
-struct weiri_version *weiri_version_of_bytes(struct weiri_record *record, const weir_var *var, const void *bytes,
-                                             void **room);
+/* Returns a version with a copy of these bytes, which it shows; `var` is inline. NULL: no memory. */
+struct weiri_version *weiri_version_of_bytes(struct weiri_record *record, const weir_var *var, const void *bytes);
 /*
  * Called when a write failed and before its version is discarded or retired: a pointer in it is the
  * caller's again. `version` may have any kind of value.

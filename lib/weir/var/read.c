@@ -46,7 +46,7 @@ static WEIRI_COLD enum weir_status fail_uninitialized(struct weiri_slot *slot)
 /* `slot` was claimed for `version`, which was still the newest afterwards. */
 static inline enum weir_status give(weir_read *read, const struct weiri_version *version, struct weiri_slot *slot)
 {
-	if (WEIRI_UNLIKELY(version->value == NULL))
+	if (WEIRI_UNLIKELY(version->shown == NULL))
 		return fail_uninitialized(slot);
 	weiri_hold_by_slot(read, version, slot);
 	return WEIR_OK;

@@ -107,7 +107,7 @@ const weir_read *weir_read_section_find(const weir_read_section *section, weir_v
 		return NULL;
 	WEIR_ASSERT_LOOK(assert_in_a_section(record));
 	version = weiri_newest(record, var);
-	return version->value != NULL ? &version->read : NULL;
+	return version->shown != NULL ? &version->read : NULL;
 }
 
 enum weir_status weir_read_section_end(weir_read_section *section)

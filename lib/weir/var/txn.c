@@ -378,6 +378,13 @@ enum weir_status weir_txn_assign_value(weir_txn *txn, weir_var *var, weir_value 
 	return WEIR_OK;
 }
 
+void *weiri_txn_table_root(const weir_txn *txn, const weir_var *var)
+{
+	const struct entry *entry = find(txn, var);
+
+	return entry != NULL ? entry->value.pointer : NULL;
+}
+
 /* -- beginning and ending ---------------------------------------------------------------------- */
 
 enum weir_status weir_txn_begin(const weir_allocator *allocator, weir_txn **out, weir_error *error)
@@ -484,7 +491,9 @@ static enum weir_status commit_many(weir_txn *txn, uint64_t deadline_ns, weir_er
 static void forget_pointers(weir_txn *txn)
 {
 	for (size_t i = 0; i < txn->count; i++) {
-		if (txn->entries[i].var->kind == WEIR_VAR_POINTER)
+		enum weir_var_kind kind = txn->entries[i].var->kind;
+
+		if (kind == WEIR_VAR_POINTER || kind == WEIR_VAR_TABLE)
 			txn->entries[i].value.pointer = NULL;
 	}
 }

@@ -59,6 +59,20 @@ static enum weir_status compute_version(const weir_var *var, const struct comput
 	return *version != NULL ? WEIR_OK : fail_memory(var, error);
 }
 
+/* What the function of an update in place left is not as it should be, or `status` says so. */
+static WEIRI_COLD enum weir_status fail_in_place(const weir_var *var, enum weir_status status, const weir_value *next,
+                                                 weir_error *error)
+{
+	if (status == WEIR_OK)
+		status = weiri_value_check(var, next, error);
+	if (status != WEIR_OK) {
+		weiri_value_drop(var, next);
+		return status;
+	}
+	return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable \"%s\": the update moved the room for its bytes",
+	                  var->name);
+}
+
 /* The same for an inline variable: the function changes the bytes where they stay. */
 static enum weir_status compute_in_place(const weir_var *var, const struct computation *computation,
                                          const weir_read *current, struct weiri_version **version, weir_error *error)
@@ -66,18 +80,17 @@ static enum weir_status compute_in_place(const weir_var *var, const struct compu
 	struct weiri_record *record = weiri_record_get();
 	enum weir_status status;
 	weir_value next;
-	void *room;
 
-	*version = record != NULL ? weiri_version_of_bytes(record, var, current->data, &room) : NULL;
+	*version = record != NULL ? weiri_version_of_bytes(record, var, current->data) : NULL;
 	if (*version == NULL)
 		return fail_memory(var, error);
-	next = weiri_value_shown(var, room);
-	status = compute(var, computation, current, &next, error);
-	if (status == WEIR_OK && next.room != room)
-		status = weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable \"%s\": the update moved the room for its bytes",
-		                    var->name);
-	if (status != WEIR_OK)
-		weiri_version_discard(*version);
+	next = weiri_value_shown(var, (*version)->shown);
+	status = computation->of_values(computation->context, current, &next, error);
+	if (WEIRI_LIKELY(status == WEIR_OK && next.room == (*version)->shown && next.size == var->size &&
+	                 next.kind == WEIR_VAR_INLINE))
+		return WEIR_OK;
+	status = fail_in_place(var, status, &next, error);
+	weiri_version_discard(*version);
 	return status;
 }
 
@@ -156,6 +169,17 @@ enum weir_status weir_var_update_value(weir_var *var, weir_update_value_fn *fn, 
 
 	if (var == NULL || fn == NULL)
 		return fail_null(var, error);
+	if (var->kind == WEIR_VAR_TABLE)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+		                  "variable \"%s\" has versions of a table: use weir_table_scatter()", var->name);
+	return update(var, &computation, deadline_ns, published, error);
+}
+
+enum weir_status weiri_table_var_update(weir_var *var, weir_update_value_fn *fn, void *context, uint64_t deadline_ns,
+                                        weir_read *published, weir_error *error)
+{
+	struct computation computation = {.of_values = fn, .context = context};
+
 	return update(var, &computation, deadline_ns, published, error);
 }
 

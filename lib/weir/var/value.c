@@ -36,7 +36,7 @@ enum weir_status weir_var_read_into(weir_var *var, void *to, size_t size, uint64
 	outer = weiri_section_enter(record);
 	newest = weiri_newest(record, var);
 	found = newest->number;
-	if (WEIRI_LIKELY(newest->value != NULL))
+	if (WEIRI_LIKELY(newest->shown != NULL))
 		memcpy(to, newest->shown, size);
 	weiri_section_leave(record, outer);
 	if (WEIRI_UNLIKELY(found == 0))

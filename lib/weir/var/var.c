@@ -66,6 +66,9 @@ static enum weir_status check_kind(const struct weir_var_options *given, weir_er
 {
 	static const char *const plural[] = {"tensors", "inline values", "pointers"};
 
+	if (given->kind == WEIR_VAR_TABLE)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: only weir_table_create() makes one of kind %d",
+		                  (int)given->kind);
 	if ((unsigned)given->kind > WEIR_VAR_POINTER)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: %d is not a kind", (int)given->kind);
 	if (given->kind != WEIR_VAR_TENSOR && (given->dtype != 0 || given->shape != NULL))
@@ -101,7 +104,7 @@ enum weir_status weiri_var_read_options(const struct weir_var_options *options, 
 	return check_kind(given, error);
 }
 
-static weir_var *allocate_var(const struct weir_var_options *options)
+static weir_var *allocate_var(const struct weir_var_options *options, weiri_table_end_fn *end)
 {
 	weir_allocator allocator = weiri_allocator_or_default(options->allocator);
 	const char *name = options->name != NULL ? options->name : "variable";
@@ -120,7 +123,10 @@ static weir_var *allocate_var(const struct weir_var_options *options)
 	weiri_waitable_init(&var->waitable, "variable", var->name);
 	var->kind = options->kind;
 	var->size = options->size;
-	var->pointers.release = options->release;
+	if (end != NULL)
+		var->pointers.end = end;
+	else
+		var->pointers.release = options->release;
 	var->pointers.measure = options->measure;
 	var->pointers.context = options->context;
 	var->dtype = options->dtype;
@@ -153,9 +159,9 @@ static struct weiri_version *first_version(struct weiri_record *record, const we
 	return version;
 }
 
-/* `initial` may be no value; then its kind does not matter. */
-static enum weir_status create(const weir_value *initial, const struct weir_var_options *given, weir_var **out,
-                               weir_error *error)
+/* `initial` may be no value; then its kind does not matter. `end`: of a table's variable; else NULL. */
+static enum weir_status create(const weir_value *initial, const struct weir_var_options *given, weiri_table_end_fn *end,
+                               weir_var **out, weir_error *error)
 {
 	enum weir_status status = WEIR_OK;
 	struct weiri_record *record;
@@ -165,7 +171,7 @@ static enum weir_status create(const weir_value *initial, const struct weir_var_
 	if (out == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: out is NULL");
 	record = weiri_record_get();
-	var = record != NULL ? allocate_var(given) : NULL;
+	var = record != NULL ? allocate_var(given, end) : NULL;
 	if (var == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "variable: no memory");
 	if (!weiri_value_is_none(initial))
@@ -193,7 +199,7 @@ enum weir_status weir_var_create(weir_tensor *initial, const struct weir_var_opt
 	weir_value value = weir_value_tensor(initial);
 	enum weir_status status = weiri_var_read_options(options, &given, error);
 
-	return status == WEIR_OK ? create(&value, &given, out, error) : status;
+	return status == WEIR_OK ? create(&value, &given, NULL, out, error) : status;
 }
 
 enum weir_status weir_var_create_value(weir_value initial, const struct weir_var_options *options, weir_var **out,
@@ -206,10 +212,29 @@ enum weir_status weir_var_create_value(weir_value initial, const struct weir_var
 		return status;
 	if (weiri_value_is_none(&initial))
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: the initial value is NULL");
-	return create(&initial, &given, out, error);
+	return create(&initial, &given, NULL, out, error);
+}
+
+enum weir_status weiri_table_var_create(void *root, const struct weiri_table_roots *roots, const char *name,
+                                        const weir_allocator *allocator, weir_var **out, weir_error *error)
+{
+	struct weir_var_options given = {WEIR_VAR_OPTIONS_INIT,     .name = name,
+	                                 .allocator = allocator,    .kind = WEIR_VAR_TABLE,
+	                                 .measure = roots->measure, .context = roots->context};
+	weir_value initial = weiri_value_of_root(root);
+
+	return create(&initial, &given, roots->end, out, error);
 }
 
 enum weir_status weir_var_destroy(weir_var *var, weir_error *error)
+{
+	if (var != NULL && var->kind == WEIR_VAR_TABLE)
+		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "variable \"%s\" is that of a table, which destroys it",
+		                  var->name);
+	return weiri_table_var_destroy(var, error);
+}
+
+enum weir_status weiri_table_var_destroy(weir_var *var, weir_error *error)
 {
 	struct weiri_record *record = weiri_record_get();
 	struct weiri_version *head, *newest;

@@ -14,18 +14,15 @@ enum { BLOCK = (sizeof(struct weiri_version) + WEIRI_LINE - 1) / WEIRI_LINE * WE
 
 static void version_free(struct weiri_version *version)
 {
-	weir_allocator allocator;
-
 	if (version->box_lines != 0) {
 		weiri_box_release(version);
 		return;
 	}
-	allocator = version->allocator;
 	weiri_value_release(version->value);
-	weiri_block_release(&allocator, version, BLOCK);
+	weiri_block_release(&version->allocator, version, BLOCK);
 }
 
-static void version_reclaim(struct weiri_retired *object)
+void weiri_version_reclaim(struct weiri_retired *object)
 {
 	struct weiri_record *record = weiri_record_mine;
 
@@ -46,22 +43,14 @@ struct weiri_version *weiri_version_create(struct weiri_record *record, const we
 	return version;
 }
 
-void weiri_version_init(struct weiri_record *record, struct weiri_version *version, const weir_var *var,
-                        struct weiri_value *value, size_t bytes)
-{
-	*version = (struct weiri_version){.value = value, .variable = var->label, .allocator = var->allocator};
-	weiri_retired_init(&version->retired, bytes, version_reclaim);
-	weiri_count(&record->created, 1);
-}
-
 struct weiri_version *weiri_version_of_retired(struct weiri_retired *object)
 {
-	return object->reclaim == version_reclaim ? WEIRI_CONTAINER_OF(object, struct weiri_version, retired) : NULL;
+	return object->reclaim == weiri_version_reclaim ? WEIRI_CONTAINER_OF(object, struct weiri_version, retired) : NULL;
 }
 
 void weiri_version_discard(struct weiri_version *version)
 {
-	version_reclaim(&version->retired);
+	weiri_version_reclaim(&version->retired);
 }
 
 uint64_t weiri_stamp_now(_Atomic(uint64_t) *stamp, uint64_t unstamped)

@@ -97,6 +97,7 @@
 #include "reclaim/value.h"
 #include "sync/waitable.h"
 #include "sync/id_set.h"
+#include "var/table_var.h"
 
 #define WEIRI_STAMP_NONE UINT64_C(0)
 #define WEIRI_STAMP_ABORTED UINT64_MAX
@@ -112,7 +113,11 @@ struct weiri_version {
 	union {
 		weir_read read; /* what a read section shows; not a handle, since `hold` has no tag (hold.h) */
 		struct {
-			void *shown;               /* by handles: a tensor, the bytes of an inline value, a pointer */
+			/*
+			 * By handles: a tensor, the bytes of an inline value, a pointer, a root. NULL if there is
+			 * no value. It is on the line of the stamp, so readers ask it, and not `value`.
+			 */
+			void *shown;
 			uint64_t number;           /* one more than that of base; that of base in a mark */
 			struct weiri_value *value; /* one reference; NULL in version 0 and in marks on it */
 		};
@@ -146,7 +151,10 @@ struct weir_var {
 	enum weir_var_kind kind;
 	size_t size; /* of inline values; of pointers: in the budget */
 	struct {
-		weir_pointer_release_fn *release;
+		union {
+			weir_pointer_release_fn *release;
+			weiri_table_end_fn *end; /* of a table's variable */
+		};
 		weir_pointer_size_fn *measure;
 		void *context;
 	} pointers;
@@ -176,9 +184,30 @@ extern struct weiri_id_set weiri_variables;
  */
 struct weiri_version *weiri_version_create(struct weiri_record *record, const weir_var *var, struct weiri_value *value,
                                            void *shown);
+/* Frees a version that no thread can reach. */
+void weiri_version_reclaim(struct weiri_retired *object);
 /* Initializes the version in a block that counts so many bytes in the budget. */
-void weiri_version_init(struct weiri_record *record, struct weiri_version *version, const weir_var *var,
-                        struct weiri_value *value, size_t bytes);
+static inline void weiri_version_init(struct weiri_record *record, struct weiri_version *version, const weir_var *var,
+                                      struct weiri_value *value, size_t bytes)
+{
+	/* Field by field: a compiler clears so many bytes with an instruction that takes long to begin. */
+	weiri_retired_init(&version->retired, bytes, weiri_version_reclaim);
+	weiri_store_relaxed(&version->stamp, WEIRI_STAMP_NONE); /* [relaxed] not published, here and below */
+	version->shown = NULL;
+	version->number = 0;
+	version->value = value;
+	version->position = 0;
+	version->base = NULL;
+	version->base_birth = 0;
+	version->older = NULL;
+	version->commit = NULL;
+	weiri_store_relaxed(&version->seen_at_head, (uint16_t)0);
+	version->is_mark = false;
+	version->box_lines = 0;
+	version->variable = var->label;
+	version->allocator = var->allocator;
+	weiri_count(&record->created, 1);
+}
 /* Returns the version of which `object` is a part, or NULL if it belongs to no version. */
 struct weiri_version *weiri_version_of_retired(struct weiri_retired *object);
 /* Frees a version that was never published. */
