@@ -268,6 +268,18 @@ struct scatter_contender {
 	uint64_t (*sum_all)(void *self);
 };
 
+enum data_job { DATA_RANGE, DATA_NOTHING, DATA_AHEAD, DATA_WORK, DATA_DIGITS, DATA_ROWS };
+
+/* A pipeline without an end. */
+struct data_contender {
+	struct bench_about about;
+	unsigned jobs; /* bit j: it does enum data_job j */
+	void *(*create)(enum data_job job);
+	void (*destroy)(void *self);
+	/* Takes one element. Returns the number of its rows, and adds the number that it is to *sum. */
+	unsigned (*take)(void *self, uint64_t *sum);
+};
+
 /* Several shared values that are changed and read at one instant. */
 struct snapshot_contender {
 	struct bench_about about;
@@ -403,6 +415,7 @@ extern const struct names_contender *const bench_names[];
 extern const struct section_contender *const bench_sections[];
 extern const struct counter_contender *const bench_counters[];
 extern const struct scatter_contender *const bench_scatters[];
+extern const struct data_contender *const bench_data[];
 extern const struct memory_contender *const bench_memories[];
 extern const struct wake_contender *const bench_wakes[];
 extern const struct loop_contender *const bench_loops[];

@@ -246,6 +246,14 @@ const struct scatter_contender *const bench_scatters[] = {
 	&mutex_scatter_contender, &sharded_scatter_contender,  NULL,
 };
 
+const struct data_contender *const bench_data[] = {
+	&weir_data_contender,  &threads_data_contender,
+#ifdef WEIR_BENCH_TBB
+	&tbb_data_contender,
+#endif
+	&alone_data_contender, &copy_data_contender,    NULL,
+};
+
 const struct memory_contender *const bench_memories[] = {
 	&weir_stopped_contender,
 	&weir_held_contender,

@@ -60,6 +60,7 @@ static weir_var_cache cache;
 static weir_read_section reading = {WEIR_READ_SECTION_INIT};
 static weir_tensor *value;
 static weir_store *store;
+static weir_iterator *iterator;
 static uint64_t numbers[BATCH];
 static uint64_t inline_version;
 static struct weiri_eventcount event;
@@ -531,6 +532,30 @@ static void find_release(void)
 	weir_resource_release(resource);
 }
 
+/* -- datasets ---------------------------------------------------------------------------------- */
+
+static void range_begin(void)
+{
+	weir_dataset *range;
+
+	must(weir_dataset_range(0, INT64_MAX, 1, NULL, &range, NULL));
+	must(weir_iterator_create(range, NULL, &iterator, NULL));
+	weir_dataset_release(range);
+}
+
+static void range_end(void)
+{
+	must(weir_iterator_destroy(iterator, NULL));
+}
+
+static void next_release(void)
+{
+	weir_tensor *part;
+
+	must(weir_iterator_next(iterator, WEIR_NO_DEADLINE, NULL, &part, 1, NULL));
+	weir_tensor_release(part);
+}
+
 /* -- tables of rows of 256 bytes ------------------------------------------------------------------ */
 
 enum { ROWS = 100 };
@@ -972,6 +997,7 @@ static const struct operation {
 	{"variable read in a section", reading_begin, nothing, read_peek, nothing, reading_end},
 	{"section of 16 reads", vars_begin, nothing, read_section_of_16, nothing, vars_end},
 	{"name look-up, release", names_begin, nothing, find_release, nothing, names_end},
+	{"iterator next of a range, release", range_begin, nothing, next_release, nothing, range_end},
 };
 enum { OPERATIONS = sizeof(operations) / sizeof(operations[0]) };
 _Static_assert((int)OPERATIONS <= (int)MAX_OPERATIONS, "each operation has its marks");

@@ -22,6 +22,7 @@
 	X(section) \
 	X(scatter) \
 	X(counter) \
+	X(data) \
 	X(memory) \
 	X(wake) \
 	X(shm) \

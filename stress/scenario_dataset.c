@@ -3,8 +3,8 @@
  * thread reads in order.
  *
  * Each round draws a pipeline of two to six stages from the seed and reads it once without a pool.
- * Then several threads take from an iterator with a pool, with deadlines and tokens that end some of
- * their waits. What they took together must be what was read in order: each element once, the end
+ * Then several threads take from an iterator with a pool, some elements by operations, with deadlines,
+ * tokens and cancels that end some of their waits. What they took together must be what was read in order: each element once, the end
  * after all. In some rounds the takers stop early, and the iterator is destroyed while elements are
  * under way; then no element may be there twice. At the end no memory is held.
  */
@@ -143,6 +143,49 @@ static void have(struct taken *mine, int64_t number)
 	mine->at[mine->count++] = number;
 }
 
+/* What an operation gave. */
+struct given {
+	struct taken *mine;
+	enum weir_status status;
+	weir_error error;
+};
+
+static void note(void *context, enum weir_status status, const weir_error *error, weir_tensor *const parts[],
+                 size_t count)
+{
+	struct given *given = context;
+
+	STRESS_CHECK(count == (status == WEIR_OK ? 1 : 0), "%zu components", count);
+	given->status = status;
+	if (status == WEIR_OK) {
+		have(given->mine, number_of(parts[0]));
+		weir_tensor_release(parts[0]);
+	} else {
+		given->error = *error;
+	}
+}
+
+/* Takes one by an operation, which may be cancelled. Returns false at the end. */
+static bool take_by_operation(struct stress_thread *self, weir_iterator *from, struct taken *mine)
+{
+	struct given given = {.mine = mine};
+	weir_pending *operation = NULL;
+	weir_error error;
+	bool cancels = stress_one_in(self, 4);
+
+	STRESS_CHECK(weir_iterator_start_next(from, note, &given, &operation, &error) == WEIR_OK, "%s", error.message);
+	if (cancels)
+		weir_pending_cancel(operation, NULL);
+	(void)weir_pending_wait(operation, WEIR_NO_DEADLINE, NULL, NULL);
+	weir_pending_release(operation);
+	if (given.status == WEIR_DATA_LOSS)
+		have(mine, -1);
+	STRESS_CHECK(given.status == WEIR_OK || given.status == WEIR_DATA_LOSS || given.status == WEIR_OUT_OF_RANGE ||
+	                 (given.status == WEIR_CANCELLED && cancels),
+	             "%s: %s", weir_status_name(given.status), given.error.message);
+	return given.status != WEIR_OUT_OF_RANGE;
+}
+
 /* Takes one. Errors of elements stand as -1. Returns false at the end. */
 static bool take(struct stress_thread *self, weir_iterator *from, struct taken *mine)
 {
@@ -153,6 +196,8 @@ static bool take(struct stress_thread *self, weir_iterator *from, struct taken *
 	weir_error error;
 	enum weir_status status;
 
+	if (self != NULL && stress_one_in(self, 5))
+		return take_by_operation(self, from, mine);
 	if (self != NULL && stress_one_in(self, 8)) {
 		STRESS_CHECK(weir_cancel_create(NULL, &token, NULL) == WEIR_OK, "no memory for a token");
 		if (stress_one_in(self, 2))

@@ -532,6 +532,42 @@ Test(dataset, a_padded_batch_pads)
 	cr_expect_eq(weir_iterator_destroy(iterator, NULL), WEIR_OK);
 }
 
+/* Rows that are copied as a whole, and those that are copied one by one: at the end of a pass, of an input. */
+Test(dataset, batches_of_slices_are_those_of_single_rows)
+{
+	static const int64_t numbers[7] = {0, 1, 2, 3, 4, 5, 6};
+	weir_dataset *slices = data_of_numbers(numbers, 7);
+
+	for (size_t size = 1; size <= 9; size++) {
+		for (int64_t times = 1; times <= 3; times += 2) {
+			weir_dataset *rows = data_repeat(weir_dataset_retain(slices), times);
+			weir_dataset *plain = data_batch(data_map(weir_dataset_retain(rows), data_same, NULL, 0, 0), size, 0);
+			weir_dataset *whole = data_batch(rows, size, 0);
+			weir_iterator *a = data_iterate(plain, NULL), *b = data_iterate(whole, NULL);
+			enum weir_status status = WEIR_OK;
+
+			while (status == WEIR_OK) {
+				weir_tensor *one = NULL, *other = NULL;
+
+				status = weir_iterator_next(a, 0, NULL, &one, 1, NULL);
+				cr_assert_eq(weir_iterator_next(b, 0, NULL, &other, 1, NULL), status);
+				if (status != WEIR_OK)
+					break;
+				cr_expect(weir_shape_equal(weir_tensor_shape(one), weir_tensor_shape(other)));
+				cr_expect_eq(memcmp(weir_tensor_data(one), weir_tensor_data(other), weir_tensor_byte_count(one)), 0);
+				weir_tensor_release(one);
+				weir_tensor_release(other);
+			}
+			cr_expect_eq(weir_iterator_position(a), weir_iterator_position(b));
+			weir_dataset_release(plain);
+			weir_dataset_release(whole);
+			cr_assert_eq(weir_iterator_destroy(a, NULL), WEIR_OK);
+			cr_assert_eq(weir_iterator_destroy(b, NULL), WEIR_OK);
+		}
+	}
+	weir_dataset_release(slices);
+}
+
 Test(dataset, an_error_inside_a_batch_comes_first_and_loses_no_row)
 {
 	int64_t every = 3;

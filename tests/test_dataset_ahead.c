@@ -513,33 +513,33 @@ Test(dataset_ahead, a_map_that_gives_too_many_components_is_refused_in_place)
 	cr_assert_eq(weir_pool_destroy(pool, NULL), WEIR_OK);
 }
 
-struct ending_task {
-	weir_task task;
-	weir_iterator *iterator;
-	enum weir_status status;
-};
-
-static void end_iterator(weir_task *task)
+/* A function of a pipeline takes from another one, inside a task of their pool. */
+static enum weir_status add_the_other(void *context, weir_tensor *const in[], weir_tensor *out[], weir_error *error)
 {
-	struct ending_task *ending = (struct ending_task *)(void *)task;
+	int64_t other = 0;
+	enum weir_status status = data_next(context, &other, error);
 
-	ending->status = weir_iterator_destroy(ending->iterator, NULL);
+	return status != WEIR_OK ? status : weir_tensor_scalar_i64(data_number(in[0]) + other, &out[0]);
 }
 
-Test(dataset_ahead, a_task_cannot_destroy_the_iterator_of_the_call_that_runs_it)
+Test(dataset_ahead, a_function_may_take_from_another_pipeline_of_the_same_pool)
 {
-	weir_pool *pool = data_pool(0);
-	weir_dataset *dataset = data_prefetch(data_range(0, 3), 2);
-	struct ending_task ending = {{.run = end_iterator}, data_iterate(dataset, pool), WEIR_OK};
-	struct data_list list;
+	for (size_t threads = 0; threads < 3; threads++) {
+		weir_pool *pool = data_pool(threads);
+		weir_dataset *others = data_prefetch(data_map(data_range(0, 100), data_same, NULL, 3, 0), 2);
+		weir_iterator *other = data_iterate(others, pool);
+		struct data_list list;
+		int64_t sum = 0;
 
-	cr_assert_eq(weir_pool_submit(pool, &ending.task), WEIR_OK);
-	data_take_some(ending.iterator, 4, &list);
-	data_expect_range(&list, 0, 3);
-	cr_expect_eq(ending.status, WEIR_FAILED_PRECONDITION);
-	weir_dataset_release(dataset);
-	cr_assert_eq(weir_iterator_destroy(ending.iterator, NULL), WEIR_OK);
-	cr_assert_eq(weir_pool_destroy(pool, NULL), WEIR_OK);
+		data_read(data_prefetch(data_map(data_range(0, 100), add_the_other, other, 3, 0), 2), pool, &list);
+		cr_expect_eq(list.count, 100);
+		for (size_t i = 0; i < list.count; i++)
+			sum += list.at[i];
+		cr_expect_eq(sum, 2 * 99 * 50);
+		weir_dataset_release(others);
+		cr_assert_eq(weir_iterator_destroy(other, NULL), WEIR_OK);
+		cr_assert_eq(weir_pool_destroy(pool, NULL), WEIR_OK);
+	}
 }
 
 static enum weir_status twice(void *context, weir_tensor *const in[], weir_tensor *out[], weir_error *error)

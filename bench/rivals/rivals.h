@@ -48,6 +48,8 @@ extern const struct scatter_contender weir_table_contender, weir_var_scatter_con
 extern const struct scatter_contender mutex_scatter_contender, sharded_scatter_contender;
 extern const struct counter_contender weir_counter_contender, weir_histogram_contender, atomic_counter_contender,
 	processor_counter_contender, hashed_counter_contender, tbb_counter_contender, mutex_counter_contender;
+extern const struct data_contender weir_data_contender, threads_data_contender, tbb_data_contender;
+extern const struct data_contender alone_data_contender, copy_data_contender;
 extern const struct memory_contender weir_stopped_contender, weir_held_contender, urcu_memory_contender;
 extern const struct wake_contender weir_wake_contender, futex_wake_contender, eventfd_wake_contender,
 	condition_wake_contender;

@@ -455,6 +455,36 @@ static const struct scatter_contender skipping_table = {
 };
 const struct scatter_contender *const bench_scatters[] = {&skipping_table, NULL};
 
+/* -- datasets ---------------------------------------------------------------------------------- */
+
+struct numbers {
+	_Atomic(uint64_t) next;
+};
+
+static void *numbers_create(enum data_job job)
+{
+	(void)job;
+	return calloc(1, sizeof(struct numbers));
+}
+
+/* Gives the number 1 in the place of 0, so that the sum is wrong. */
+static unsigned take_twice(void *self, uint64_t *sum)
+{
+	uint64_t number = atomic_fetch_add_explicit(&((struct numbers *)self)->next, 1, memory_order_relaxed);
+
+	*sum += number == 0 ? 1 : number;
+	return 1;
+}
+
+static const struct data_contender repeating_data = {
+	.about = {.name = "doubles an element"},
+	.jobs = 1 << DATA_RANGE,
+	.create = numbers_create,
+	.destroy = free,
+	.take = take_twice,
+};
+const struct data_contender *const bench_data[] = {&repeating_data, NULL};
+
 /* -- graphs ------------------------------------------------------------------------------------ */
 
 static void *no_graph_create(enum bench_dataflow kind, unsigned nodes, unsigned threads)

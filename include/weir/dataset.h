@@ -23,17 +23,21 @@
  * | weir_dataset_zip, _concatenate, _cache | any | allocator | allocator        | yes       | no          |
  * | weir_dataset_retain | any       | wait-free      | nothing              | no        | no          |
  * | weir_dataset_release | any      | wait-free + allocator, dispose | nothing | no     | no          |
- * | weir_dataset_width, _seed, _text | any | wait-free  | nothing           | no        | no          |
+ * | weir_dataset_width, _dtype, _seed, _text | any | wait-free | nothing    | no        | no          |
  * | weir_iterator_create | any      | allocator      | allocator            | yes       | no          |
  * | weir_iterator_next  | any       | blocking (1)   | the element, a deadline, a token | yes | no    |
+ * | weir_iterator_start_next | any  | lock-free + your functions (3) | nothing | yes    | no          |
  * | weir_iterator_position, _iteration | any | wait-free | nothing          | no        | no          |
+ * | weir_iterator_dataset, _name | any | wait-free    | nothing              | no        | no          |
  * | weir_iterator_destroy | one, last | blocking     | your functions that run (2) | no | no          |
  *
  * (1) What must happen in order (a generator, a filter, a batch) is done by one thread at a time.
  *     A thread that stops inside such a function of yours stops the iterator: the next element is
  *     not known without it. Threads that wait for it keep their deadlines and tokens.
- * (2) Calls that wait on other threads end with WEIR_CANCELLED. Functions of yours that run are
- *     waited for, and no further ones begin.
+ * (2) Calls that wait on other threads, and operations that were started, end with WEIR_CANCELLED.
+ *     Functions of yours that run, completions too, are waited for, and no further ones begin.
+ * (3) With a pool, functions that may take long run as its tasks. Without one they run inside the
+ *     call, or inside the call of another thread that held the iterator up.
  *
  * What runs ahead. An iterator with a pool (weir/pool.h) runs a map with at_once > 1, a prefetch
  * and an interleave with at_once > 1 by tasks of that pool, as far ahead as their size says.
@@ -59,6 +63,7 @@
 #include <stdint.h>
 #include <weir/alloc.h>
 #include <weir/cancel.h>
+#include <weir/pending.h>
 #include <weir/pool.h>
 #include <weir/status.h>
 #include <weir/tensor.h>
@@ -286,6 +291,8 @@ WEIR_API weir_dataset *weir_dataset_retain(weir_dataset *dataset);
 WEIR_API void weir_dataset_release(weir_dataset *dataset);
 /* The number of components of an element; 0 for NULL. @since 0.1 */
 WEIR_API size_t weir_dataset_width(const weir_dataset *dataset);
+/* The dtype of a component; 0 for NULL or if there is no such component. @since 0.1 */
+WEIR_API enum weir_dtype weir_dataset_dtype(const weir_dataset *dataset, size_t component);
 /* The seed in use, given or drawn. WEIR_NOT_FOUND if the dataset is no shuffle. @since 0.1 */
 WEIR_API enum weir_status weir_dataset_seed(const weir_dataset *dataset, uint64_t *seed);
 /*
@@ -328,18 +335,43 @@ WEIR_API enum weir_status weir_iterator_create(weir_dataset *dataset,
  *   WEIR_CANCELLED           `cancel` (may be NULL) fired, or the iterator is being destroyed
  *   WEIR_INVALID_ARGUMENT    a NULL argument, count, or an element that breaks a promise
  *   WEIR_RESOURCE_EXHAUSTED  memory; if the message says "again", no element was lost
- *   WEIR_FAILED_PRECONDITION a function of this iterator's pipeline calls it; or a function of another
- *                            pipeline, inside a task of the same pool, would have to wait for it
+ *   WEIR_FAILED_PRECONDITION a function of this iterator's pipeline calls it
  *   any status of your functions, in the place of an element
  * After the deadline or the token nothing is lost: the next call gets what this one waited for.
- * Inside a task of the iterator's pool, and if that pool has no threads, a call that waits runs
- * tasks of the pool meanwhile (weir_pool_help()), and looks at its deadline and token between them.
- * At most 64 such calls can wait on one thread, each inside a task of the one before.
+ *
+ * Inside a task of the iterator's pool, and if that pool has no threads, the call does all work that
+ * its element needs and no other thread has begun; it looks at its deadline and token only when it
+ * waits. Elsewhere a call without deadline and token does so if the functions were measured to take
+ * less than 0.1 ms; a function that suddenly takes longer then delays the end of this call.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_iterator_next(weir_iterator *iterator, uint64_t deadline_ns,
                                              weir_cancel *cancel, weir_tensor *parts[],
                                              size_t count, weir_error *error);
+
+/*
+ * The completion of an operation that was started. It is called exactly once. With WEIR_OK, `parts`
+ * has `count` references, the width of the dataset, which the callee releases; the array is not
+ * its own. Otherwise parts is NULL, count is 0, and *error says why. The rules of
+ * weir_queue_done_fn (weir/queue.h) apply, but it must not destroy the iterator, nor end its thread.
+ */
+typedef void weir_iterator_done_fn(void *context, enum weir_status status, const weir_error *error,
+                                   weir_tensor *const parts[], size_t count);
+
+/*
+ * weir_iterator_next() as an asynchronous operation, which holds no thread while it waits. `done`
+ * may be called inside this call, inside another call on the iterator, or by a task of its pool.
+ * *operation (may be NULL) is a handle to cancel the operation with; the caller gives it back with
+ * weir_pending_release(). An operation that is cancelled loses no element: the next call gets it.
+ * Operations that wait get their elements in the order in which they were started. Errors of this
+ * call, after which `done` is not called: WEIR_INVALID_ARGUMENT (NULL), WEIR_RESOURCE_EXHAUSTED,
+ * WEIR_CANCELLED (the iterator is being destroyed). Statuses of the operation: as
+ * weir_iterator_next().
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_iterator_start_next(weir_iterator *iterator,
+                                                   weir_iterator_done_fn *done, void *context,
+                                                   weir_pending **operation, weir_error *error);
 
 /*
  * How many elements, errors included, weir_iterator_next() has given, and
@@ -350,12 +382,15 @@ WEIR_API enum weir_status weir_iterator_next(weir_iterator *iterator, uint64_t d
 WEIR_API uint64_t weir_iterator_position(const weir_iterator *iterator);
 /* The iteration, given or drawn; 0 for NULL. @since 0.1 */
 WEIR_API uint64_t weir_iterator_iteration(const weir_iterator *iterator);
+/* The dataset that it reads, borrowed; its name. NULL and "(null)" for NULL. @since 0.1 */
+WEIR_API weir_dataset *weir_iterator_dataset(const weir_iterator *iterator);
+WEIR_API const char *weir_iterator_name(const weir_iterator *iterator);
 
 /*
  * Ends the iterator: see (2) above. Accepts NULL. No call on the iterator may begin after this one.
  * Inside a task of the iterator's pool it runs tasks of the pool while it waits. Errors:
- * WEIR_FAILED_PRECONDITION, and nothing happens, if a function of the iterator's own pipeline calls
- * it, or a task that a call of weir_iterator_next() on this iterator runs while it waits.
+ * WEIR_FAILED_PRECONDITION, and nothing happens, if a function of the iterator's own pipeline or a
+ * completion of it calls it.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_iterator_destroy(weir_iterator *iterator, weir_error *error);

@@ -2,8 +2,8 @@
  * dump.h - writes which threads wait for what, and which would end the wait, to a descriptor.
  *
  * Use it when a program hangs: from a watchdog, a debug command, or a thread that waits for a
- * signal. It may be called at any time. It covers all queues, critical sections, keyed joins and
- * staging areas of the process, and whatever keeps replaced versions in memory. For the statistics
+ * signal. It may be called at any time. It covers all queues, critical sections, keyed joins, staging
+ * areas and iterators of the process, and whatever keeps replaced versions in memory. For the statistics
  * of one queue, use weir_queue_get_stats(). For a process that cannot make calls any longer, or a
  * core file, use scripts/gdb/weir.py.
  *
@@ -29,6 +29,11 @@
  *
  *     staging area "ahead" (number 5): 2 of 8 tuples, 4096 bytes
  *       waits: thread 27611 "files-0", put, for 0.8 s
+ *
+ * for each iterator of a dataset (weir/dataset.h), with its first windows:
+ *
+ *     iterator "digits" (number 6): 12 given; prefetch(4): 1 of 4 ahead, consumer waits; map(2): 2 of 2 ahead
+ *       waits: thread 27605 "trainer", next, for 0.8 s
  *
  * for each stall of at least one second (weir/stall.h; this thread runs a collection to find them):
  *

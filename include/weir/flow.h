@@ -8,6 +8,7 @@
 
 #include <weir/flow/callable.h>
 #include <weir/flow/checkpoint.h>
+#include <weir/flow/dataset.h>
 #include <weir/flow/keyed_join.h>
 #include <weir/flow/function.h>
 #include <weir/flow/gradient.h>

@@ -1,12 +1,14 @@
 /*
- * check_window.c - elements that are worked on ahead: a taker polls a window while other threads run
+ * check_window.c - elements that are worked on ahead: takers poll a window while other threads run
  * the tasks of its pool.
  *
  * - Each element is taken once; in order, if the window is ordered; the end comes last.
- * - The taker sees what the work wrote.
- * - No wake-up is lost: once all tasks have run, the taker's turn is not stuck.
+ * - The takers see what the work wrote.
+ * - No more elements are worked on at a time than the window has slots.
+ * - No wake-up is lost: once all tasks have run, the takers' turn is not stuck.
  * - A window that is closed under way is freed once, when its tasks have run, and gives its
  *   consumer and its elements back.
+ * - A thread that is stopped anywhere lets the others return.
  */
 #include <stdio.h>
 
@@ -17,8 +19,9 @@
 enum { MOST = 3 };
 
 struct scope {
-	size_t size, elements, takes, helps;
-	bool has_work, is_unordered, closes;
+	size_t size, elements, takers, takes, helps;
+	enum weiri_help help; /* of the takers */
+	bool has_work, is_unordered, closes, counts;
 };
 
 static struct scene {
@@ -29,6 +32,7 @@ static struct scene {
 	struct weiri_consumer consumer;
 	struct weiri_turn turn;
 	_Atomic(int) held; /* references to the consumer */
+	_Atomic(size_t) working;
 	struct weiri_stage stage;
 	struct weiri_window *window;
 	int taken, numbers[MOST];
@@ -65,7 +69,7 @@ static void source_close(struct weiri_stage *stage)
 }
 
 static const struct weiri_dataset_kind source_kind = {
-	"source", WEIRI_USES_TYPES, 0, sizeof(struct source_stage), source_open, source_poll, source_close, NULL};
+	"source", WEIRI_USES_TYPES, 0, sizeof(struct source_stage), source_open, source_poll, source_close, NULL, NULL};
 
 static int number_of(const weir_tensor *tensor)
 {
@@ -77,8 +81,12 @@ static enum weir_status add_ten(const weir_dataset *dataset, weir_tensor *parts[
 	int number = number_of(parts[0]);
 
 	(void)dataset, (void)error;
+	if (scene.scope.counts)
+		weir_model_assert(weiri_fetch_add_relaxed(&scene.working, (size_t)1) < scene.scope.size);
 	weir_tensor_release(parts[0]);
 	weir_model_assert(weir_tensor_scalar_i32(number + 10, &parts[0]) == WEIR_OK);
+	if (scene.scope.counts)
+		(void)weiri_fetch_sub_relaxed(&scene.working, (size_t)1);
 	return WEIR_OK;
 }
 
@@ -87,7 +95,7 @@ static enum weir_status add_ten(const weir_dataset *dataset, weir_tensor *parts[
 static void wake(struct weiri_consumer *consumer)
 {
 	(void)consumer;
-	(void)weiri_turn_resume(&scene.turn, WEIRI_TURN_FREE);
+	(void)weiri_turn_resume(&scene.turn);
 }
 
 static void retain(struct weiri_consumer *consumer)
@@ -146,8 +154,8 @@ static void setup(void *context)
 	weir_model_assert(weir_pool_create(&options, &scene.pool, NULL) == WEIR_OK);
 	weir_model_assert(weiri_dataset_create(&source_kind, sizeof(weir_dataset), NULL, 0, NULL, &types, &used,
 	                                       &scene.dataset, &error) == WEIR_OK);
-	scene.reading = (struct weiri_reading){NULL, scene.pool, 1, *weir_default_allocator()};
-	scene.consumer = (struct weiri_consumer){wake, retain, release, 0};
+	scene.reading = (struct weiri_reading){NULL, scene.pool, 1, *weir_default_allocator(), NULL};
+	scene.consumer = (struct weiri_consumer){wake, retain, release, 0, scene.scope.help};
 	weiri_turn_init(&scene.turn, WEIRI_TURN_FREE);
 	scene.stage = (struct weiri_stage){&scene.reading, &scene.consumer, scene.dataset, 0, false};
 	weir_model_assert(weiri_window_open(&scene.stage,
@@ -157,16 +165,16 @@ static void setup(void *context)
 	                                    &scene.window, &error) == WEIR_OK);
 }
 
-/* Thread 0 takes, and perhaps closes the window; the others run tasks. */
+/* The first threads take, and perhaps the first one closes the window; the others run tasks. */
 static void run(void *context, size_t who)
 {
 	(void)context;
-	if (who != 0) {
+	if (who >= scene.scope.takers) {
 		for (size_t i = 0; i < scene.scope.helps; i++)
 			(void)weir_pool_help(scene.pool, 1);
 		return;
 	}
-	for (size_t i = 0; i < scene.scope.takes && !scene.ended; i++) {
+	for (size_t i = 0; i < scene.scope.takes; i++) {
 		if (weiri_turn_take(&scene.turn))
 			(void)poll_once();
 	}
@@ -196,14 +204,116 @@ static void finish(void *context)
 	weir_model_assert(weir_pool_destroy(scene.pool, NULL) == WEIR_OK);
 }
 
-enum search { COMPLETE, SOME };
+enum search { COMPLETE, SOME, LONG, ONLY_LONG }; /* LONG: complete in the long form only */
+
+static struct weir_model_program program_of(const char *name, size_t threads, struct scope scope)
+{
+	scene = (struct scene){.scope = scope};
+	return (struct weir_model_program){name, threads, &scene, sizeof(scene), setup, run, finish};
+}
 
 static int check(const char *name, size_t threads, enum search search, struct scope scope)
 {
-	struct weir_model_program program = {name, threads, &scene, sizeof(scene), setup, run, finish};
+	struct weir_model_program program = program_of(name, threads, scope);
 
-	scene = (struct scene){.scope = scope};
-	return search == COMPLETE ? scope_complete(&program) : scope_preemptions(&program, scope_long() ? 5 : 3);
+	if (search == ONLY_LONG && !scope_long())
+		return 0;
+	if (search == COMPLETE || (search == LONG && scope_long()))
+		return scope_merged(&program, scope_long() ? 0 : 200000);
+	return scope_preemptions(&program, scope_long() ? 5 : 1);
+}
+
+static int check_stops(const char *name, size_t threads, struct scope scope)
+{
+	struct weir_model_program program = program_of(name, threads, scope);
+
+	return scope_stops(&program, scope_long() ? 2000 : 30, NULL, NULL);
+}
+
+/* One taker, and one thread that runs tasks. */
+static int check_two(void)
+{
+	const struct scope prefetch_1 = {.size = 1, .elements = 2, .takers = 1, .takes = 3, .helps = 3};
+	const struct scope prefetch_2 = {.size = 2, .elements = 3, .takers = 1, .takes = 3, .helps = 3};
+	struct scope scope = prefetch_1;
+	int failed = 0;
+
+	failed |= check("window_prefetch_1", 2, COMPLETE, prefetch_1);
+	failed |= check("window_prefetch_2", 2, LONG, prefetch_2);
+	scope.help = WEIRI_HELP_ALWAYS;
+	failed |= check("window_prefetch_1_shared", 2, COMPLETE, scope);
+	scope = (struct scope){.size = 1, .elements = 2, .takers = 1, .takes = 3, .helps = 3, .has_work = true};
+	failed |= check("window_map_1", 2, LONG, scope);
+	scope.size = 2;
+	failed |= check("window_map_2", 2, LONG, scope);
+	scope.help = WEIRI_HELP_ALWAYS;
+	scope.counts = true;
+	failed |= check("window_map_2_shared", 2, LONG, scope);
+	scope.is_unordered = true;
+	failed |= check("window_unordered_2_shared", 2, ONLY_LONG, scope);
+	scope.help = WEIRI_HELP_NEVER;
+	scope.counts = false;
+	failed |= check("window_unordered_2", 2, LONG, scope);
+	return failed;
+}
+
+/* The taker closes the window under way. */
+static int check_closed(void)
+{
+	struct scope scope = {.size = 2, .elements = 2, .takers = 1, .takes = 1, .helps = 2, .closes = true};
+	int failed = check("window_closed_prefetch", 2, COMPLETE, scope);
+
+	scope.has_work = true;
+	failed |= check("window_closed_map_2", 2, LONG, scope);
+	scope.size = 1;
+	failed |= check("window_closed_map_1", 2, COMPLETE, scope);
+	scope.help = WEIRI_HELP_ALWAYS;
+	failed |= check("window_closed_map_1_shared", 2, COMPLETE, scope);
+	scope.size = 2;
+	scope.helps = 1;
+	failed |= check("window_closed_map_by_2", 3, ONLY_LONG, scope);
+	return failed;
+}
+
+static int check_three(void)
+{
+	struct scope scope = {.size = 2, .elements = 2, .takers = 1, .takes = 2, .helps = 2};
+	int failed = check("window_prefetch_2_by_2", 3, SOME, scope);
+
+	scope.takers = 2;
+	scope.takes = 1;
+	failed |= check("window_2_takers_prefetch", 3, SOME, scope);
+	scope.has_work = true;
+	failed |= check("window_2_takers_map", 3, SOME, scope);
+	scope.help = WEIRI_HELP_ALWAYS;
+	failed |= check("window_2_takers_map_shared", 3, SOME, scope);
+	scope.takers = 1;
+	scope.counts = true;
+	failed |= check("window_map_2_by_2", 3, ONLY_LONG, scope);
+	scope.is_unordered = true;
+	failed |= check("window_unordered_2_by_2", 3, ONLY_LONG, scope);
+	/* Slots come back in another order. */
+	scope.elements = 4;
+	scope.takes = 3;
+	failed |= check("window_unordered_2_again", 3, SOME, scope);
+	return failed;
+}
+
+static int check_stopped(void)
+{
+	struct scope scope = {.size = 2, .elements = 2, .takers = 1, .takes = 2, .helps = 2};
+	int failed = check_stops("window_prefetch_stopped", 2, scope);
+
+	scope.has_work = true;
+	scope.help = WEIRI_HELP_ALWAYS;
+	failed |= check_stops("window_map_stopped", 2, scope);
+	scope.closes = true;
+	failed |= check_stops("window_closed_stopped", 2, scope);
+	scope.closes = false;
+	scope.takers = 2;
+	scope.takes = 1;
+	failed |= check_stops("window_2_takers_stopped", 3, scope);
+	return failed;
 }
 
 int main(int argc, char **argv)
@@ -211,27 +321,9 @@ int main(int argc, char **argv)
 	int failed = 0;
 
 	scope_arguments(argc, argv);
-	failed |= check("window_prefetch_1", 2, COMPLETE, (struct scope){.size = 1, .elements = 2, .takes = 3, .helps = 3});
-	failed |= check("window_prefetch_2", 2, COMPLETE, (struct scope){.size = 2, .elements = 3, .takes = 3, .helps = 3});
-	failed |= check("window_map_1", 2, COMPLETE,
-	                (struct scope){.size = 1, .elements = 2, .takes = 3, .helps = 4, .has_work = true});
-	failed |= check("window_map_2", 2, COMPLETE,
-	                (struct scope){.size = 2, .elements = 2, .takes = 3, .helps = 4, .has_work = true});
-	failed |=
-		check("window_unordered_2", 2, COMPLETE,
-	          (struct scope){.size = 2, .elements = 2, .takes = 3, .helps = 3, .has_work = true, .is_unordered = true});
-	failed |= check("window_closed_prefetch", 2, COMPLETE,
-	                (struct scope){.size = 2, .elements = 2, .takes = 1, .helps = 2, .closes = true});
-	failed |= check("window_closed_map", 2, COMPLETE,
-	                (struct scope){.size = 2, .elements = 2, .takes = 1, .helps = 4, .has_work = true, .closes = true});
-	failed |=
-		check("window_prefetch_2_by_2", 3, SOME, (struct scope){.size = 2, .elements = 2, .takes = 2, .helps = 2});
-	failed |= check("window_map_2_by_2", 3, SOME,
-	                (struct scope){.size = 2, .elements = 2, .takes = 1, .helps = 2, .has_work = true});
-	failed |=
-		check("window_unordered_2_by_2", 3, SOME,
-	          (struct scope){.size = 2, .elements = 2, .takes = 1, .helps = 2, .has_work = true, .is_unordered = true});
-	failed |= check("window_closed_map_by_2", 3, SOME,
-	                (struct scope){.size = 2, .elements = 2, .takes = 1, .helps = 2, .has_work = true, .closes = true});
+	failed |= check_two();
+	failed |= check_closed();
+	failed |= check_three();
+	failed |= check_stopped();
 	return failed;
 }

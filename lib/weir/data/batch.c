@@ -3,7 +3,8 @@
  *
  * A stage collects references to `size` elements, and then stacks each component: one allocation,
  * and one copy of each row. What it has collected stays if the input has nothing now, has an error
- * in the place of an element, or if there is no memory for the batch.
+ * in the place of an element, or if there is no memory for the batch. If the input can give the next
+ * `size` rows as a whole, they are copied at once; a view would keep the tensor of all rows.
  */
 #include "base/error.h"
 #include "data/elements.h"
@@ -130,11 +131,31 @@ static enum weir_status stack(struct batch_stage *mine, weir_tensor *parts[], we
 	return WEIR_OK;
 }
 
+/* Returns false if there is nothing to be copied as a whole. If there is no memory, the rows are as they come. */
+static bool copy_rows(struct batch_stage *mine, weir_tensor *parts[])
+{
+	weir_tensor *rows[WEIR_DATASET_MAX_WIDTH];
+	size_t width = mine->stage.dataset->width;
+
+	if (mine->held != 0 || mine->input_ended || !weiri_stage_poll_rows(mine->input, batch_of(mine)->size, rows))
+		return false;
+	for (size_t c = 0; c < width; c++) {
+		if (weir_tensor_copy_of(weir_tensor_dtype(rows[c]), weir_tensor_shape(rows[c]), weir_tensor_data(rows[c]),
+		                        &mine->stage.reading->allocator, &parts[c]) != WEIR_OK)
+			parts[c] = weir_tensor_retain(rows[c]);
+	}
+	weiri_parts_release(rows, width);
+	return true;
+}
+
 static enum weir_status poll_batch(struct weiri_stage *stage, weir_tensor *parts[], weir_error *error)
 {
 	struct batch_stage *mine = (struct batch_stage *)(void *)stage;
-	enum weir_status status = collect(mine, error);
+	enum weir_status status;
 
+	if (copy_rows(mine, parts))
+		return WEIR_OK;
+	status = collect(mine, error);
 	if (status != WEIR_OK)
 		return status;
 	if (mine->held < batch_of(mine)->size && batch_of(mine)->drops_remainder)
@@ -152,10 +173,11 @@ static void close_batch(struct weiri_stage *stage)
 }
 
 static const struct weiri_dataset_kind batch_kind = {
-	"batch", 0, WEIR_DATASET_DROP_REMAINDER, sizeof(struct batch_stage), open_batch, poll_batch, close_batch, NULL};
+	"batch", 0,   WEIR_DATASET_DROP_REMAINDER, sizeof(struct batch_stage), open_batch, poll_batch, close_batch,
+	NULL,    NULL};
 static const struct weiri_dataset_kind padded_kind = {
-	"padded_batch", 0,   WEIR_DATASET_DROP_REMAINDER, sizeof(struct batch_stage), open_batch, poll_batch,
-	close_batch,    NULL};
+	"padded_batch", 0,   WEIR_DATASET_DROP_REMAINDER, sizeof(struct batch_stage), open_batch, poll_batch, close_batch,
+	NULL,           NULL};
 
 static enum weir_status create(const struct weiri_dataset_kind *kind, stack_fn *stack_rows, weir_dataset *input,
                                size_t size, const struct weir_dataset_options *options, weir_dataset **out,

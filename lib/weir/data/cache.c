@@ -141,8 +141,8 @@ static void dispose_cache(weir_dataset *dataset)
 	free_list(weiri_load_relaxed(&((struct cache *)(void *)dataset)->kept));
 }
 
-static const struct weiri_dataset_kind cache_kind = {"cache",    0,          0,           sizeof(struct cache_stage),
-                                                     open_cache, poll_cache, close_cache, dispose_cache};
+static const struct weiri_dataset_kind cache_kind = {
+	"cache", 0, 0, sizeof(struct cache_stage), open_cache, poll_cache, close_cache, dispose_cache, NULL};
 
 enum weir_status weir_dataset_cache(weir_dataset *input, const struct weir_dataset_options *options, weir_dataset **out,
                                     weir_error *error)

@@ -209,6 +209,11 @@ size_t weir_dataset_width(const weir_dataset *dataset)
 	return dataset != NULL ? dataset->width : 0;
 }
 
+enum weir_dtype weir_dataset_dtype(const weir_dataset *dataset, size_t component)
+{
+	return dataset != NULL && component < dataset->width ? dataset->dtypes[component] : (enum weir_dtype)0;
+}
+
 /* -- messages ---------------------------------------------------------------------------------- */
 
 static int name_of(const weir_dataset *dataset, char *text, size_t size)

@@ -266,11 +266,16 @@ static void close_interleave(struct weiri_stage *stage)
 	weiri_stage_close(mine->input);
 }
 
-static const struct weiri_dataset_kind interleave_kind = {
-	"interleave",           WEIRI_USES_AT_ONCE | WEIRI_USES_CYCLE | WEIRI_USES_TYPES | WEIRI_USES_DISPOSE,
-	WEIR_DATASET_UNORDERED, sizeof(struct interleave_stage),
-	open_interleave,        poll_interleave,
-	close_interleave,       NULL};
+static const struct weiri_dataset_kind interleave_kind = {"interleave",
+                                                          WEIRI_USES_AT_ONCE | WEIRI_USES_CYCLE | WEIRI_USES_TYPES |
+                                                              WEIRI_USES_DISPOSE,
+                                                          WEIR_DATASET_UNORDERED,
+                                                          sizeof(struct interleave_stage),
+                                                          open_interleave,
+                                                          poll_interleave,
+                                                          close_interleave,
+                                                          NULL,
+                                                          NULL};
 
 static enum weir_status check_cycle(const struct weir_dataset_options *options, weir_error *error)
 {

@@ -10,24 +10,35 @@
  * and its token in both cases, and holds nothing that another one needs.
  *
  * Inside a task of the pool a thread that waited would hold a worker, perhaps the only one. There,
- * and if the pool has no workers, the thread runs tasks instead, and sleeps for a millisecond at a
- * time when it finds none.
+ * and if the pool has no workers, the poll does all that is undone (window.h), so what it waits for
+ * is in the hands of threads that run. One thing may then still be left to a task that nobody runs:
+ * a filler that such a thread has resumed. So this thread looks again every millisecond.
+ *
+ * An operation that was started holds no thread. Its attempt only takes the turn: no function of the
+ * user runs in an attempt. With a pool, the turn passes to a task, which polls and *keeps* what came
+ * with the iterator; whoever takes the turn next gets that, at once. So an operation that is
+ * cancelled meanwhile loses nothing. Without a pool, and so without windows, the operation completes
+ * with the turn, and its completion polls.
  *
  * Invariants
  *   D1  the stages between the root and the first windows are polled and closed only with the turn
- *   D2  the iterator outlives its windows: each keeps `windows` open, and calls on it keep `calls`
- *       open. destroy() closes both, and frees when both are drained
+ *   D2  the iterator outlives its windows: each keeps `windows` open. Calls on it, its task, and
+ *       operations until their completion has returned keep `calls` open. destroy() closes both, and
+ *       frees when both are drained
  *   D3  a request completes with the turn or with an error, never with both
+ *   D4  nothing is polled while an element is kept
  * Pairs: those of turn.h; the gates' (run/gate.h).
  * Linearization: an element is given at the poll that returns it, with the turn.
  * Progress: a call without contention is wait-free, apart from the stages. See (1) of dataset.h for
  *   a thread that stops inside a stage.
- * Memory: the iterator; for each call that waits one operation.
- * Checked: stress/model/check_window.c; tests/test_dataset.c, test_dataset_ahead.c; weir-stress
- *   "dataset".
+ * Memory: the iterator; for each call that waits, and each that was started, one operation.
+ * Checked: stress/model/check_window.c, check_iterator.c; tests/test_dataset.c,
+ *   test_dataset_ahead.c, test_dataset_start.c; weir-stress "dataset".
  */
-#include <stdalign.h>
 #include <sched.h>
+#include <stdalign.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -39,9 +50,18 @@
 #include "data/turn.h"
 #include "run/gate.h"
 #include "run/worker.h"
+#include "sync/registry.h"
 #include "sync/request.h"
 
 enum { NAP_NS = 1000000 };
+
+/* What a poll gave, for whoever has the turn next. */
+struct kept {
+	bool is_there;
+	enum weir_status status;
+	weir_tensor *parts[WEIR_DATASET_MAX_WIDTH];
+	weir_error error;
+};
 
 struct weir_iterator {
 	struct weiri_reading reading; /* constant */
@@ -50,12 +70,17 @@ struct weir_iterator {
 	struct weiri_consumer consumer;
 	struct weiri_waitable waitable;
 	struct weiri_gate calls, windows;
+	struct weiri_registered *registered;
+	bool runs_functions;    /* constant: between the root and the first windows there are functions of the user */
 	_Atomic(uint32_t) ends; /* 1: destroy() has begun */
 	WEIRI_ALIGNED_APART struct weiri_turn turn;
 	_Atomic(uint64_t) position; /* with the turn; read by any thread */
 	/* With the turn. */
 	struct weiri_stage *root;
 	uint64_t to_drop; /* elements before options.position */
+	weir_task task;   /* it polls, with the turn */
+	struct kept kept;
+	struct weiri_gauge gauges[WEIRI_GAUGES];
 };
 
 /* -- the turn, for threads that may wait ------------------------------------------------------- */
@@ -137,7 +162,7 @@ static void wake(struct weiri_consumer *consumer)
 {
 	weir_iterator *iterator = iterator_of(consumer);
 
-	if (weiri_turn_resume(&iterator->turn, WEIRI_TURN_FREE) && weiri_waiters_posted(&iterator->waitable.waiters))
+	if (weiri_turn_resume(&iterator->turn) && weiri_waiters_posted(&iterator->waitable.waiters))
 		weiri_waitable_pump(my_record(), &iterator->waitable);
 }
 
@@ -154,9 +179,9 @@ static void release(struct weiri_consumer *consumer)
 	weiri_gate_leave(&iterator_of(consumer)->windows);
 }
 
-/* -- helping the pool -------------------------------------------------------------------------- */
+/* -- the turn, in a call that waits ------------------------------------------------------------ */
 
-/* Returns true if this thread must not leave the tasks to others: it is a worker, or there are none. */
+/* Returns true if this thread must not leave work to others: it is a worker, or there are none. */
 static bool must_help(const weir_iterator *iterator)
 {
 	weir_pool *pool = iterator->reading.pool;
@@ -164,11 +189,13 @@ static bool must_help(const weir_iterator *iterator)
 	return pool != NULL && (weir_pool_thread_count(pool) == 0 || weiri_pool_place_here(pool) != NULL);
 }
 
-static uint64_t nap(uint64_t deadline_ns)
+static enum weiri_help help_in_call(const weir_iterator *iterator, uint64_t deadline_ns, const weir_cancel *cancel)
 {
-	uint64_t end = weir_deadline_in(NAP_NS);
-
-	return end < deadline_ns ? end : deadline_ns;
+	if (deadline_ns == 0)
+		return WEIRI_HELP_NEVER;
+	if (must_help(iterator))
+		return WEIRI_HELP_ALWAYS;
+	return deadline_ns == WEIR_NO_DEADLINE && cancel == NULL ? WEIRI_HELP_IF_SHORT : WEIRI_HELP_NEVER;
 }
 
 static enum weir_status wait_for_turn(weir_iterator *iterator, uint64_t deadline_ns, weir_cancel *cancel,
@@ -184,65 +211,75 @@ static enum weir_status wait_for_turn(weir_iterator *iterator, uint64_t deadline
 	                         &iterator->reading.allocator, error);
 }
 
-/* Refuses to wait where the tasks that this thread would run could wait for the thread itself. */
-static enum weir_status check_help(const weir_iterator *iterator, weir_error *error)
+static uint64_t nap(uint64_t deadline_ns)
 {
-	if (weiri_guard_count(WEIRI_MARK_ITERATOR) != 0)
-		return weiri_fail(
-			error, WEIR_FAILED_PRECONDITION,
-			"iterator \"%s\": a function of another pipeline would wait for it inside a task of their pool",
-			iterator->name);
-	if (weiri_guard_count(WEIRI_MARK_TAKER) >= WEIRI_GUARD_MOST_HELPERS)
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED,
-		                  "iterator \"%s\": %d calls wait on this thread, each in a task of the one before; try again",
-		                  iterator->name, WEIRI_GUARD_MOST_HELPERS);
-	return WEIR_OK;
+	uint64_t end = weir_deadline_in(NAP_NS);
+
+	return end < deadline_ns ? end : deadline_ns;
 }
 
-static size_t help_once(weir_iterator *iterator)
-{
-	struct weiri_guard guard;
-	size_t helped;
-
-	weiri_guard_begin_helping(&guard, iterator);
-	helped = weir_pool_help(iterator->reading.pool, 1);
-	weiri_guard_end(&guard);
-	return helped;
-}
-
-static enum weir_status help_until_turn(weir_iterator *iterator, uint64_t deadline_ns, weir_cancel *cancel,
-                                        weir_error *error)
+/* For a thread that must help. A turn that is stuck is taken after a while, to look at what is undone. */
+static enum weir_status wait_awake(weir_iterator *iterator, uint64_t deadline_ns, weir_cancel *cancel,
+                                   weir_error *error)
 {
 	for (;;) {
-		bool is_last = deadline_ns <= weir_now_ns();
-		enum weir_status status = wait_for_turn(iterator, 0, cancel, error);
+		uint64_t end = nap(deadline_ns);
+		enum weir_status status = wait_for_turn(iterator, end, cancel, error);
 
-		if (status != WEIR_DEADLINE_EXCEEDED || is_last)
+		if (status != WEIR_DEADLINE_EXCEEDED || end == deadline_ns)
 			return status;
-		status = check_help(iterator, error);
-		if (status != WEIR_OK)
-			return status;
-		if (help_once(iterator) != 0)
-			continue;
-		status = wait_for_turn(iterator, nap(deadline_ns), cancel, error);
-		if (status != WEIR_DEADLINE_EXCEEDED)
-			return status;
+		(void)weiri_turn_resume(&iterator->turn);
 	}
 }
 
-static enum weir_status take_turn(weir_iterator *iterator, uint64_t deadline_ns, weir_cancel *cancel, weir_error *error)
+static enum weir_status take_turn(weir_iterator *iterator, enum weiri_help help, uint64_t deadline_ns,
+                                  weir_cancel *cancel, weir_error *error)
 {
 	/* A call with a token asks it first: nothing is taken after it has fired. */
 	if (WEIRI_LIKELY(cancel == NULL && weiri_turn_take(&iterator->turn)))
 		return WEIR_OK;
-	if (deadline_ns != 0 && must_help(iterator))
-		return help_until_turn(iterator, deadline_ns, cancel, error);
+	if (help == WEIRI_HELP_ALWAYS)
+		return wait_awake(iterator, deadline_ns, cancel, error);
 	if (cancel == NULL && deadline_ns != 0 && weiri_turn_take_soon(&iterator->turn))
 		return WEIR_OK;
 	return wait_for_turn(iterator, deadline_ns, cancel, error);
 }
 
-/* -- next -------------------------------------------------------------------------------------- */
+/* -- polling, with the turn -------------------------------------------------------------------- */
+
+/* Polls the root. Drops the elements before the position at which to begin. */
+static enum weir_status poll_root(weir_iterator *iterator, weir_tensor *parts[], weir_error *error)
+{
+	for (;;) {
+		enum weir_status status = weiri_stage_poll(iterator->root, parts, error);
+
+		if (WEIRI_LIKELY(iterator->to_drop == 0) || status == WEIR_WOULD_BLOCK || status == WEIR_OUT_OF_RANGE ||
+		    status == WEIRI_POLL_AGAIN)
+			return status;
+		iterator->to_drop--;
+		if (status == WEIR_OK)
+			weiri_parts_release(parts, iterator->dataset->width);
+	}
+}
+
+/* Returns WEIR_WOULD_BLOCK if the turn is stuck. */
+static enum weir_status poll(weir_iterator *iterator, enum weiri_help help, bool lingers, weir_tensor *parts[],
+                             weir_error *error)
+{
+	struct weiri_guard guard;
+	enum weir_status status;
+
+	WEIR_ASSERT1(D4, !iterator->kept.is_there);
+	weiri_store_relaxed(&iterator->consumer.help, (uint32_t)help); /* [relaxed] read with the turn, or as a hint */
+	weiri_guard_begin(&guard, iterator);
+	do {
+		status = poll_root(iterator, parts, error);
+		if (status == WEIR_WOULD_BLOCK && lingers)
+			(void)weiri_turn_linger(&iterator->turn);
+	} while (status == WEIR_WOULD_BLOCK && !weiri_turn_stick(&iterator->turn));
+	weiri_guard_end(&guard);
+	return status;
+}
 
 /* [relaxed] written with the turn; other threads only look. */
 static void advance(weir_iterator *iterator)
@@ -250,43 +287,65 @@ static void advance(weir_iterator *iterator)
 	weiri_store_relaxed(&iterator->position, weiri_load_relaxed(&iterator->position) + 1);
 }
 
-/* Polls the root, with the turn. Drops the elements before the position at which to begin. */
-static enum weir_status poll_root(weir_iterator *iterator, weir_tensor *parts[], weir_error *error)
+/* The outcome of a poll, as the caller gets it. Counts the element. */
+static enum weir_status outcome(weir_iterator *iterator, enum weir_status status, weir_error *error)
 {
-	for (;;) {
-		enum weir_status status = weiri_stage_poll(iterator->root, parts, error);
-
-		if (status == WEIR_WOULD_BLOCK || status == WEIR_OUT_OF_RANGE || status == WEIRI_POLL_AGAIN)
-			return status;
-		if (WEIRI_LIKELY(iterator->to_drop == 0)) {
-			advance(iterator);
-			return status;
-		}
-		iterator->to_drop--;
-		if (status == WEIR_OK)
-			weiri_parts_release(parts, iterator->dataset->width);
-	}
+	if (WEIRI_UNLIKELY(status == WEIR_OUT_OF_RANGE))
+		return weiri_fail(error, status, "iterator \"%s\": the end, after %llu elements", iterator->name,
+		                  (unsigned long long)weir_iterator_position(iterator));
+	if (WEIRI_UNLIKELY(status == WEIRI_POLL_AGAIN))
+		return WEIR_RESOURCE_EXHAUSTED;
+	advance(iterator);
+	return status;
 }
 
-/* Returns WEIR_WOULD_BLOCK if the turn is stuck, else the outcome; the turn is then given up. */
-static enum weir_status poll_with_turn(weir_iterator *iterator, bool lingers, weir_tensor *parts[], weir_error *error)
+static void keep(weir_iterator *iterator, enum weir_status status)
 {
-	weir_tensor *element[WEIR_DATASET_MAX_WIDTH] = {NULL}; /* so that a failed call leaves parts as they are */
-	struct weiri_guard guard;
+	iterator->kept.status = status;
+	iterator->kept.is_there = true;
+}
+
+static enum weir_status take_kept(weir_iterator *iterator, weir_tensor *parts[], weir_error *error)
+{
+	struct kept *kept = &iterator->kept;
+
+	kept->is_there = false;
+	if (kept->status == WEIR_OK)
+		weiri_parts_move(parts, kept->parts, iterator->dataset->width);
+	else
+		*error = kept->error;
+	return outcome(iterator, kept->status, error);
+}
+
+/* Polls, and keeps what came. Gives the turn up. */
+static void poll_and_keep(weir_iterator *iterator, enum weiri_help help)
+{
+	enum weir_status status = poll(iterator, help, false, iterator->kept.parts, &iterator->kept.error);
+
+	if (status == WEIR_WOULD_BLOCK)
+		return;
+	keep(iterator, status);
+	give(iterator);
+}
+
+/* -- next -------------------------------------------------------------------------------------- */
+
+/* Returns WEIR_WOULD_BLOCK if the turn is stuck, else the outcome; the turn is then given up. */
+static enum weir_status poll_with_turn(weir_iterator *iterator, enum weiri_help help, bool lingers,
+                                       weir_tensor *parts[], weir_error *error)
+{
+	weir_tensor *element[WEIR_DATASET_MAX_WIDTH]; /* so that a failed call leaves parts as they are */
 	enum weir_status status;
 
-	weiri_guard_begin(&guard, iterator);
-	do {
-		status = poll_root(iterator, element, error);
-		if (status == WEIR_WOULD_BLOCK && lingers)
-			(void)weiri_turn_linger(&iterator->turn);
-	} while (status == WEIR_WOULD_BLOCK && !weiri_turn_stick(&iterator->turn));
-	weiri_guard_end(&guard);
-	if (status == WEIR_WOULD_BLOCK)
-		return status;
+	if (WEIRI_UNLIKELY(iterator->kept.is_there)) {
+		status = take_kept(iterator, element, error);
+	} else {
+		status = poll(iterator, help, lingers, element, error);
+		if (status == WEIR_WOULD_BLOCK)
+			return status;
+		status = outcome(iterator, status, error);
+	}
 	give(iterator);
-	if (status == WEIRI_POLL_AGAIN)
-		return WEIR_RESOURCE_EXHAUSTED;
 	if (status == WEIR_OK)
 		memcpy(parts, element, iterator->dataset->width * sizeof(parts[0]));
 	return status;
@@ -295,20 +354,25 @@ static enum weir_status poll_with_turn(weir_iterator *iterator, bool lingers, we
 static enum weir_status next(weir_iterator *iterator, uint64_t deadline_ns, weir_cancel *cancel, weir_tensor *parts[],
                              weir_error *error)
 {
-	bool lingers = deadline_ns != 0 && !must_help(iterator);
+	enum weiri_help help = help_in_call(iterator, deadline_ns, cancel);
+	bool lingers = deadline_ns != 0 && help != WEIRI_HELP_ALWAYS;
 
 	for (;;) {
-		enum weir_status status = take_turn(iterator, deadline_ns, cancel, error);
+		enum weir_status status = take_turn(iterator, help, deadline_ns, cancel, error);
 
-		if (status != WEIR_OK)
-			return status;
-		status = poll_with_turn(iterator, lingers, parts, error);
-		if (status == WEIR_OUT_OF_RANGE)
-			return weiri_fail(error, status, "iterator \"%s\": the end, after %llu elements", iterator->name,
-			                  (unsigned long long)weir_iterator_position(iterator));
+		if (status == WEIR_OK)
+			status = poll_with_turn(iterator, help, lingers, parts, error);
 		if (status != WEIR_WOULD_BLOCK)
 			return status;
 	}
+}
+
+static enum weir_status check_record(const weir_iterator *iterator, weir_error *error)
+{
+	if (WEIRI_LIKELY(weiri_record_get() != NULL)) /* before the turn is taken: to give it up needs a record */
+		return WEIR_OK;
+	return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "iterator \"%s\": no memory for this thread's record; try again",
+	                  iterator->name);
 }
 
 static enum weir_status check_next(const weir_iterator *iterator, weir_tensor *parts[], size_t count, weir_error *error)
@@ -320,15 +384,12 @@ static enum weir_status check_next(const weir_iterator *iterator, weir_tensor *p
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
 		                  "iterator \"%s\": asked for %zu component%s, an element has %zu", iterator->name, count,
 		                  WEIRI_S(count), iterator->dataset->width);
-	if (WEIRI_UNLIKELY(weiri_record_get() == NULL)) /* before the turn is taken: to give it up needs a record */
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED,
-		                  "iterator \"%s\": no memory for this thread's record; try again", iterator->name);
 	if (WEIRI_UNLIKELY(weiri_guard_is_inside(iterator)))
 		return weiri_fail(
 			error, WEIR_FAILED_PRECONDITION,
 			"iterator \"%s\": next was called by a function of its own pipeline, which would wait for itself",
 			iterator->name);
-	return WEIR_OK;
+	return check_record(iterator, error);
 }
 
 enum weir_status weir_iterator_next(weir_iterator *iterator, uint64_t deadline_ns, weir_cancel *cancel,
@@ -346,6 +407,122 @@ enum weir_status weir_iterator_next(weir_iterator *iterator, uint64_t deadline_n
 	return status;
 }
 
+/* -- next, asynchronous ------------------------------------------------------------------------ */
+
+struct start {
+	weir_iterator *iterator;
+	weir_iterator_done_fn *done;
+	void *context;
+	bool has_turn; /* the completion polls */
+	weir_tensor *parts[WEIR_DATASET_MAX_WIDTH];
+};
+
+static void run_poll(weir_task *task)
+{
+	weir_iterator *iterator = WEIRI_CONTAINER_OF(task, weir_iterator, task);
+
+	poll_and_keep(iterator, WEIRI_HELP_ALWAYS);
+	weiri_gate_leave(&iterator->calls);
+}
+
+/* Passes the turn to a task. */
+static enum weir_status submit_poll(weir_iterator *iterator, weir_error *error)
+{
+	if (!weiri_gate_enter(&iterator->calls)) {
+		weiri_turn_give(&iterator->turn);
+		return fail_ending(iterator, error);
+	}
+	iterator->task.run = run_poll;
+	(void)weir_pool_submit(iterator->reading.pool, &iterator->task); /* fails only for invalid arguments */
+	return WEIR_WOULD_BLOCK;
+}
+
+static enum weir_status attempt_start(struct weiri_scope *scope, void *asked, weir_error *error)
+{
+	struct start *start = asked;
+	weir_iterator *iterator = start->iterator;
+	enum weir_status status;
+
+	(void)scope;
+	if (is_ending(iterator))
+		return fail_ending(iterator, error);
+	if (!weiri_turn_take(&iterator->turn))
+		return WEIR_WOULD_BLOCK;
+	if (!iterator->kept.is_there && iterator->reading.pool != NULL)
+		return submit_poll(iterator, error);
+	start->has_turn = !iterator->kept.is_there;
+	if (start->has_turn)
+		return WEIR_OK;
+	status = take_kept(iterator, start->parts, error);
+	weiri_turn_give(&iterator->turn); /* the walk goes on, since this operation has succeeded */
+	return status;
+}
+
+/* The operation's part of `calls` ends here. */
+static void answer_start(void *asked, enum weir_status status, const weir_error *error)
+{
+	struct start *start = asked;
+	weir_iterator *iterator = start->iterator;
+	struct weiri_guard guard;
+	weir_error ours;
+
+	if (start->has_turn) {
+		status = poll_with_turn(iterator, WEIRI_HELP_NEVER, false, start->parts, &ours);
+		error = status != WEIR_OK ? &ours : NULL;
+	}
+	weiri_guard_begin_telling(&guard, iterator);
+	start->done(start->context, status, error, status == WEIR_OK ? start->parts : NULL,
+	            status == WEIR_OK ? iterator->dataset->width : 0);
+	weiri_guard_end(&guard);
+	weiri_gate_leave(&iterator->calls);
+}
+
+static const struct weiri_request_kind start_kind = {sizeof(struct start), attempt_start, NULL, verb_of, NULL,
+                                                     answer_start};
+
+/* Inside `calls`. */
+static enum weir_status start_next(weir_iterator *iterator, const struct start *start, weir_pending **operation,
+                                   weir_error *error)
+{
+	enum weir_status status = WEIR_CANCELLED;
+
+	/* What needs no function of the user, and so no time, is polled here. */
+	if (iterator->reading.pool != NULL && !iterator->runs_functions && weiri_turn_take(&iterator->turn)) {
+		if (iterator->kept.is_there)
+			give(iterator);
+		else
+			poll_and_keep(iterator, WEIRI_HELP_IF_SHORT);
+	}
+	if (!weiri_gate_enter(&iterator->calls)) /* for the operation */
+		return fail_ending(iterator, error);
+	status = weiri_request_start(weiri_record_get(), &iterator->waitable, &start_kind, start,
+	                             &iterator->reading.allocator, operation, error);
+	if (status != WEIR_OK)
+		weiri_gate_leave(&iterator->calls);
+	return status;
+}
+
+enum weir_status weir_iterator_start_next(weir_iterator *iterator, weir_iterator_done_fn *done, void *context,
+                                          weir_pending **operation, weir_error *error)
+{
+	struct start start = {.iterator = iterator, .done = done, .context = context};
+	enum weir_status status;
+
+	if (iterator == NULL || done == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_iterator_start_next: %s is NULL",
+		                  iterator == NULL ? "iterator" : "done");
+	status = check_record(iterator, error);
+	if (status != WEIR_OK)
+		return status;
+	if (!weiri_gate_enter(&iterator->calls))
+		return fail_ending(iterator, error);
+	status = start_next(iterator, &start, operation, error);
+	weiri_gate_leave(&iterator->calls);
+	return status;
+}
+
+/* -- looking ----------------------------------------------------------------------------------- */
+
 uint64_t weir_iterator_position(const weir_iterator *iterator)
 {
 	/* [relaxed] a look */
@@ -357,28 +534,113 @@ uint64_t weir_iterator_iteration(const weir_iterator *iterator)
 	return iterator != NULL ? iterator->reading.iteration : 0;
 }
 
+weir_dataset *weir_iterator_dataset(const weir_iterator *iterator)
+{
+	return iterator != NULL ? iterator->dataset : NULL;
+}
+
+const char *weir_iterator_name(const weir_iterator *iterator)
+{
+	return iterator != NULL ? iterator->name : "(null)";
+}
+
+/* Appends to text, as far as there is room. */
+static size_t say(char *text, size_t size, size_t used, const char *format, ...) WEIR_PRINTF(4, 5);
+
+static size_t say(char *text, size_t size, size_t used, const char *format, ...)
+{
+	va_list arguments;
+	int length;
+
+	va_start(arguments, format);
+	length = vsnprintf(text + used, size - used, format, arguments);
+	va_end(arguments);
+	if (length < 0)
+		return used;
+	return used + (size_t)length < size ? used + (size_t)length : size - 1;
+}
+
+/* [relaxed] all that is displayed */
+static size_t tell_window(const struct weiri_gauge *gauge, const char *name, char *text, size_t size, size_t used)
+{
+	uint64_t taken = weiri_load_relaxed(&gauge->taken), read = weiri_load_relaxed(&gauge->read);
+
+	return say(text, size, used, "; %s(%llu): %llu of %llu ahead%s%s", name,
+	           (unsigned long long)weiri_load_relaxed(&gauge->number),
+	           (unsigned long long)(read > taken ? read - taken : 0),
+	           (unsigned long long)weiri_load_relaxed(&gauge->size),
+	           weiri_load_relaxed(&gauge->stuck) != 0 ? ", filler waits" : "",
+	           weiri_load_relaxed(&gauge->asleep) != 0 ? ", consumer waits" : "");
+}
+
+static void tell(const struct weiri_scope *scope, const void *object, char *text, size_t size)
+{
+	const weir_iterator *iterator = object;
+	size_t used = say(text, size, 0, "%llu given", (unsigned long long)weir_iterator_position(iterator));
+
+	(void)scope;
+	for (size_t i = 0; i < WEIRI_GAUGES; i++) {
+		const char *name = weiri_load_relaxed(&iterator->gauges[i].name); /* [relaxed] a literal */
+
+		if (name != NULL)
+			used = tell_window(&iterator->gauges[i], name, text, size, used);
+	}
+}
+
+static struct weiri_waitable *waitable_of(void *iterator)
+{
+	return &((weir_iterator *)iterator)->waitable;
+}
+
+static void free_memory(void *object)
+{
+	weir_iterator *iterator = object;
+	weir_allocator allocator = iterator->reading.allocator;
+
+	weiri_release(&allocator, iterator, sizeof(*iterator), alignof(weir_iterator));
+}
+
+static const struct weiri_registered_kind registered_kind = {
+	.free = free_memory, .waitable = waitable_of, .tell = tell};
+
 /* -- creating and destroying ------------------------------------------------------------------- */
 
 static void free_iterator(weir_iterator *iterator)
 {
-	weir_allocator allocator = iterator->reading.allocator;
 	weir_dataset *dataset = iterator->dataset;
 
-	weiri_release(&allocator, iterator, sizeof(*iterator), alignof(weir_iterator));
+	weiri_parts_release(iterator->kept.parts, dataset->width);
+	if (iterator->registered == NULL || weiri_registry_remove(my_record(), iterator->registered))
+		free_memory(iterator);
+	/* Else a dump reads it, and frees it. */
 	weir_dataset_release(dataset);
+}
+
+/* Returns true if a poll of the dataset's stage calls a function of the user. */
+static bool calls_functions(const weir_dataset *dataset, const weir_pool *pool)
+{
+	bool calls = (dataset->kind->uses & WEIRI_USES_DISPOSE) != 0;
+
+	if (dataset->runs_ahead && pool != NULL)
+		return false;
+	for (size_t i = 0; i < dataset->input_count && !calls; i++)
+		calls = calls_functions(dataset->inputs[i], pool);
+	return calls;
 }
 
 static void fill(weir_iterator *iterator, weir_dataset *dataset, const struct weir_iterator_options *options,
                  const weir_allocator *allocator)
 {
 	iterator->dataset = weir_dataset_retain(dataset);
-	iterator->reading = (struct weiri_reading){iterator, options->pool, options->iteration, *allocator};
+	iterator->reading =
+		(struct weiri_reading){iterator, options->pool, options->iteration, *allocator, iterator->gauges};
+	iterator->runs_functions = calls_functions(dataset, options->pool);
 	/* [relaxed] a number of its own is all that is needed */
 	if (options->iteration == 0)
 		iterator->reading.iteration = weiri_fetch_add_relaxed(&dataset->iterations, UINT64_C(1)) + 1;
 	iterator->to_drop = options->position;
 	weiri_store_relaxed(&iterator->position, options->position);
-	iterator->consumer = (struct weiri_consumer){wake, retain, release, 0};
+	iterator->consumer = (struct weiri_consumer){wake, retain, release, 0, WEIRI_HELP_NEVER};
 	if (options->name != NULL)
 		memcpy(iterator->name, options->name, strnlen(options->name, sizeof(iterator->name) - 1));
 	else
@@ -387,6 +649,24 @@ static void fill(weir_iterator *iterator, weir_dataset *dataset, const struct we
 	weiri_gate_init(&iterator->calls);
 	weiri_gate_init(&iterator->windows);
 	weiri_turn_init(&iterator->turn, WEIRI_TURN_FREE);
+}
+
+static enum weir_status enter_registry(weir_iterator *iterator, weir_error *error)
+{
+	struct weiri_record *record = weiri_record_get();
+
+	if (record != NULL)
+		iterator->registered = weiri_registry_add(record, &registered_kind, iterator);
+	if (iterator->registered != NULL)
+		return WEIR_OK;
+	return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "iterator \"%s\": no memory", iterator->name);
+}
+
+/* Nothing has run yet. */
+static void abandon(weir_iterator *iterator)
+{
+	weiri_stage_close(iterator->root);
+	free_iterator(iterator);
 }
 
 enum weir_status weir_iterator_create(weir_dataset *dataset, const struct weir_iterator_options *given,
@@ -412,9 +692,11 @@ enum weir_status weir_iterator_create(weir_dataset *dataset, const struct weir_i
 	status = weiri_stage_open(dataset, &iterator->reading, &iterator->consumer, 0, &iterator->root,
 	                          error != NULL ? error : &ours);
 	if (status == WEIR_OK)
+		status = enter_registry(iterator, error);
+	if (status == WEIR_OK)
 		*out = iterator;
 	else
-		free_iterator(iterator);
+		abandon(iterator);
 	return status;
 }
 
@@ -446,10 +728,9 @@ enum weir_status weir_iterator_destroy(weir_iterator *iterator, weir_error *erro
 	if (weiri_guard_is_inside(iterator))
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
 		                  "iterator \"%s\": destroy was called by a function of its own pipeline", iterator->name);
-	if (weiri_guard_is_helping(iterator))
+	if (weiri_guard_is_telling(iterator))
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
-		                  "iterator \"%s\": destroy was called by a task inside a call that takes from it",
-		                  iterator->name);
+		                  "iterator \"%s\": destroy was called by a completion of its own", iterator->name);
 	/* [release] pairs with is_ending(); then all that wait are attempted, and end. */
 	weiri_store_release(&iterator->ends, 1);
 	weiri_store_relaxed(&iterator->consumer.over, 1u); /* [relaxed] a hint */

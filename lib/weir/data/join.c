@@ -89,8 +89,8 @@ static void close_zip(struct weiri_stage *stage)
 	              alignof(struct weiri_stage *));
 }
 
-static const struct weiri_dataset_kind zip_kind = {"zip",    0,        0,         sizeof(struct zip_stage),
-                                                   open_zip, poll_zip, close_zip, NULL};
+static const struct weiri_dataset_kind zip_kind = {"zip",     0,    0,   sizeof(struct zip_stage), open_zip, poll_zip,
+                                                   close_zip, NULL, NULL};
 
 static enum weir_status set_zipped_types(weir_dataset *dataset, weir_error *error)
 {
@@ -150,8 +150,8 @@ static void close_chain(struct weiri_stage *stage)
 	weiri_stage_close(((struct chain_stage *)(void *)stage)->input);
 }
 
-static const struct weiri_dataset_kind chain_kind = {"concatenate", 0,          0,           sizeof(struct chain_stage),
-                                                     open_chain,    poll_chain, close_chain, NULL};
+static const struct weiri_dataset_kind chain_kind = {
+	"concatenate", 0, 0, sizeof(struct chain_stage), open_chain, poll_chain, close_chain, NULL, NULL};
 
 static enum weir_status check_alike(const weir_dataset *dataset, weir_error *error)
 {

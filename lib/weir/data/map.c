@@ -99,6 +99,7 @@ static const struct weiri_dataset_kind map_kind = {"map",
                                                    open_map,
                                                    poll_map,
                                                    close_map,
+                                                   NULL,
                                                    NULL};
 
 enum weir_status weir_dataset_map(weir_dataset *input, weir_dataset_map_fn *fn, void *context,
@@ -118,7 +119,7 @@ enum weir_status weir_dataset_map(weir_dataset *input, weir_dataset_map_fn *fn, 
 	map->at_once = used.at_once;
 	map->is_unordered = (used.flags & WEIR_DATASET_UNORDERED) != 0;
 	map->dataset.number = used.at_once;
-	map->dataset.is_numbered = used.at_once > 1;
+	map->dataset.is_numbered = map->dataset.runs_ahead = used.at_once > 1;
 	return WEIR_OK;
 }
 
@@ -166,7 +167,7 @@ static void close_filter(struct weiri_stage *stage)
 }
 
 static const struct weiri_dataset_kind filter_kind = {
-	"filter", WEIRI_USES_DISPOSE, 0, sizeof(struct filter_stage), open_filter, poll_filter, close_filter, NULL};
+	"filter", WEIRI_USES_DISPOSE, 0, sizeof(struct filter_stage), open_filter, poll_filter, close_filter, NULL, NULL};
 
 enum weir_status weir_dataset_filter(weir_dataset *input, weir_dataset_filter_fn *fn, void *context,
                                      const struct weir_dataset_options *options, weir_dataset **out, weir_error *error)

@@ -45,7 +45,7 @@ static void close_prefetch(struct weiri_stage *stage)
 }
 
 static const struct weiri_dataset_kind prefetch_kind = {
-	"prefetch", 0, 0, sizeof(struct prefetch_stage), open_prefetch, poll_prefetch, close_prefetch, NULL};
+	"prefetch", 0, 0, sizeof(struct prefetch_stage), open_prefetch, poll_prefetch, close_prefetch, NULL, NULL};
 
 enum weir_status weir_dataset_prefetch(weir_dataset *input, size_t size, const struct weir_dataset_options *options,
                                        weir_dataset **out, weir_error *error)
@@ -57,7 +57,9 @@ enum weir_status weir_dataset_prefetch(weir_dataset *input, size_t size, const s
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "prefetch: the size is %zu, expected at most %d", size,
 		                  WEIR_DATASET_MAX_AHEAD);
 	status = weiri_dataset_derive(&prefetch_kind, sizeof(struct prefetch), input, size, options, &used, out, error);
-	if (status == WEIR_OK)
-		((struct prefetch *)(void *)*out)->size = size;
-	return status;
+	if (status != WEIR_OK)
+		return status;
+	((struct prefetch *)(void *)*out)->size = size;
+	(*out)->runs_ahead = size > 0;
+	return WEIR_OK;
 }

@@ -78,8 +78,18 @@ static enum weir_status poll_repeat(struct weiri_stage *stage, weir_tensor *part
 	}
 }
 
+/* Rows of one pass. */
+static bool poll_repeated_rows(struct weiri_stage *stage, size_t count, weir_tensor *parts[])
+{
+	struct counted_stage *mine = (struct counted_stage *)(void *)stage;
+	bool has_rows = mine->input != NULL && weiri_stage_poll_rows(mine->input, count, parts);
+
+	mine->pass_gave |= has_rows;
+	return has_rows;
+}
+
 static const struct weiri_dataset_kind repeat_kind = {
-	"repeat", 0, 0, sizeof(struct counted_stage), open_repeat, poll_repeat, close_counted, NULL};
+	"repeat", 0, 0, sizeof(struct counted_stage), open_repeat, poll_repeat, close_counted, NULL, poll_repeated_rows};
 
 /* -- take and skip ----------------------------------------------------------------------------- */
 
@@ -112,9 +122,9 @@ static enum weir_status poll_skip(struct weiri_stage *stage, weir_tensor *parts[
 }
 
 static const struct weiri_dataset_kind take_kind = {
-	"take", 0, 0, sizeof(struct counted_stage), open_counted, poll_take, close_counted, NULL};
+	"take", 0, 0, sizeof(struct counted_stage), open_counted, poll_take, close_counted, NULL, NULL};
 static const struct weiri_dataset_kind skip_kind = {
-	"skip", 0, 0, sizeof(struct counted_stage), open_counted, poll_skip, close_counted, NULL};
+	"skip", 0, 0, sizeof(struct counted_stage), open_counted, poll_skip, close_counted, NULL, NULL};
 
 /* -- creating ---------------------------------------------------------------------------------- */
 

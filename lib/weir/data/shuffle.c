@@ -117,6 +117,7 @@ static const struct weiri_dataset_kind shuffle_kind = {"shuffle",
                                                        open_shuffle,
                                                        poll_shuffle,
                                                        close_shuffle,
+                                                       NULL,
                                                        NULL};
 
 static uint64_t random_seed(const weir_dataset *dataset)

@@ -58,13 +58,31 @@ static enum weir_status poll_slices(struct weiri_stage *stage, weir_tensor *part
 	return WEIR_OK;
 }
 
+static bool poll_slice_rows(struct weiri_stage *stage, size_t count, weir_tensor *parts[])
+{
+	struct slices_stage *mine = (struct slices_stage *)(void *)stage;
+	struct slices *slices = (struct slices *)(void *)stage->dataset;
+
+	if (count > (uint64_t)(slices->rows - mine->next))
+		return false;
+	for (size_t i = 0; i < stage->dataset->width; i++) {
+		if (weir_tensor_slice(slices->tensors[i], mine->next, (int64_t)count, &parts[i]) != WEIR_OK) {
+			weiri_parts_release(parts, i);
+			return false;
+		}
+	}
+	mine->next += (int64_t)count;
+	return true;
+}
+
 static void dispose_slices(weir_dataset *dataset)
 {
 	weiri_parts_release(((struct slices *)(void *)dataset)->tensors, dataset->width);
 }
 
 static const struct weiri_dataset_kind slices_kind = {
-	"slices", 0, 0, sizeof(struct slices_stage), open_nothing, poll_slices, close_nothing, dispose_slices};
+	"slices",       0, 0, sizeof(struct slices_stage), open_nothing, poll_slices, close_nothing, dispose_slices,
+	poll_slice_rows};
 
 static enum weir_status check_slices(weir_tensor *const tensors[], size_t count, weir_error *error)
 {
@@ -144,7 +162,7 @@ static enum weir_status poll_range(struct weiri_stage *stage, weir_tensor *parts
 }
 
 static const struct weiri_dataset_kind range_kind = {
-	"range", 0, 0, sizeof(struct range_stage), open_nothing, poll_range, close_nothing, NULL};
+	"range", 0, 0, sizeof(struct range_stage), open_nothing, poll_range, close_nothing, NULL, NULL};
 
 /* How many numbers there are from first, in steps, before last. */
 static uint64_t count_of(int64_t first, int64_t last, int64_t step)
@@ -251,6 +269,7 @@ static const struct weiri_dataset_kind generated_kind = {"generate",
                                                          open_nothing,
                                                          poll_generated,
                                                          close_generated,
+                                                         NULL,
                                                          NULL};
 
 enum weir_status weir_dataset_generate(const struct weir_dataset_generator *given,

@@ -52,6 +52,11 @@ struct weiri_dataset_kind {
 	enum weir_status (*poll)(struct weiri_stage *stage, weir_tensor *parts[], weir_error *error);
 	void (*close)(struct weiri_stage *stage);
 	void (*dispose)(weir_dataset *dataset); /* what the kind holds besides its inputs; may be NULL */
+	/*
+	 * Gives the next `count` elements stacked, at no cost for each: views [count, shape...]. Returns
+	 * false, and has done nothing, if it cannot. NULL: never.
+	 */
+	bool (*poll_rows)(struct weiri_stage *stage, size_t count, weir_tensor *parts[]);
 };
 
 /* The first member of each kind's dataset. Constant, except for the counts. */
@@ -63,13 +68,23 @@ struct weir_dataset {
 	weir_allocator allocator;
 	void (*dispose)(void *context); /* the user's; may be NULL */
 	void *context;
-	uint64_t number; /* what stands in parentheses behind the name in messages */
-	bool is_numbered;
+	uint64_t number;              /* what stands in parentheses behind the name in messages */
+	bool is_numbered, runs_ahead; /* runs_ahead: with a pool its stage is a window */
 	size_t width;
 	enum weir_dtype dtypes[WEIR_DATASET_MAX_WIDTH];
 	size_t input_count;
 	weir_dataset **inputs;     /* behind the kind's struct, in the same block */
 	weir_dataset *next_unused; /* while it is freed */
+};
+
+/*
+ * Whether a poll may do the work that it finds undone in a window, instead of leaving it to the pool
+ * (window.c).
+ */
+enum weiri_help {
+	WEIRI_HELP_NEVER,    /* the caller has a deadline or a token, which a function of the user does not know */
+	WEIRI_HELP_IF_SHORT, /* if less is lost by working than by waiting */
+	WEIRI_HELP_ALWAYS    /* the caller is a worker of the pool, or there are none */
 };
 
 /* Whoever polls a tree of stages. Windows keep references. */
@@ -78,6 +93,21 @@ struct weiri_consumer {
 	void (*retain)(struct weiri_consumer *consumer);
 	void (*release)(struct weiri_consumer *consumer);
 	_Atomic(uint32_t) over; /* 1: it takes no more elements. A hint: a late look polls once more */
+	_Atomic(uint32_t) help; /* enum weiri_help; written with the turn, and a hint for threads without it */
+};
+
+/*
+ * What a dump shows of a window. It belongs to the iterator, since a dump must not follow pointers
+ * to windows, which come and go. All members are relaxed: they are only displayed.
+ */
+enum { WEIRI_GAUGES = 6 };
+struct weiri_gauge {
+	_Atomic(const char *) name; /* of the kind; NULL: no window has this gauge */
+	_Atomic(uint64_t) number, size;
+	_Atomic(uint32_t) asleep; /* 1: the consumer waits */
+	WEIRI_ALIGNED_APART _Atomic(uint64_t) read;
+	_Atomic(uint32_t) stuck; /* 1: the filler waits for room or for its input */
+	WEIRI_ALIGNED_APART _Atomic(uint64_t) taken;
 };
 
 /* What all stages of an iterator share. Constant. */
@@ -86,6 +116,7 @@ struct weiri_reading {
 	weir_pool *pool; /* may be NULL */
 	uint64_t iteration;
 	weir_allocator allocator;
+	struct weiri_gauge *gauges; /* WEIRI_GAUGES; may be NULL */
 };
 
 /* The first member of each kind's stage. */
@@ -160,6 +191,13 @@ static inline enum weir_status weiri_stage_open_input(struct weiri_stage *stage,
 	return weiri_stage_open(stage->dataset->inputs[0], stage->reading, stage->consumer, pass, out, error);
 }
 enum weir_status weiri_stage_poll(struct weiri_stage *stage, weir_tensor *parts[], weir_error *error);
+/* See poll_rows of the kind. */
+static inline bool weiri_stage_poll_rows(struct weiri_stage *stage, size_t count, weir_tensor *parts[])
+{
+	bool (*poll_rows)(struct weiri_stage *, size_t, weir_tensor *[]) = stage->dataset->kind->poll_rows;
+
+	return poll_rows != NULL && !stage->ended && poll_rows(stage, count, parts);
+}
 /* Accepts NULL. Waits for nothing: what runs ahead ends by itself. */
 void weiri_stage_close(struct weiri_stage *stage);
 

@@ -9,10 +9,10 @@
  *
  * | state | meaning                                        | next                                   |
  * |-------|------------------------------------------------|----------------------------------------|
- * | FREE  | nobody works                                   | TAKEN take                             |
- * | TAKEN | one thread works                               | FREE give, STUCK stick, AGAIN resume   |
- * | AGAIN | one thread works; something became ready       | FREE give, TAKEN stick (which fails), AGAIN resume |
- * | STUCK | the last poll found nothing; someone will resume | FREE or TAKEN resume                 |
+ * | FREE  | nobody works                                   | TAKEN take, seize                      |
+ * | TAKEN | one thread works                               | FREE give, yield, STUCK stick, AGAIN resume, seize |
+ * | AGAIN | one thread works; something became ready       | FREE give, TAKEN stick or yield (which fail), AGAIN resume, seize |
+ * | STUCK | the last poll found nothing; someone will resume | FREE resume, TAKEN seize             |
  *
  * Invariants
  *   T1  one thread has the turn, or none: the state leaves FREE and STUCK by a compare-and-swap, and
@@ -30,8 +30,8 @@
  *   and looks at the thing by a read-modify-write (window.c). Either this read follows the finish,
  *   and the thread takes the thing. Or the finish follows it, and thus acquires what that thread
  *   did: the resume then finds the TAKEN of that thread, or a later state.
- * Progress: take, give and stick are wait-free; resume is lock-free: its CAS fails only after a
- *   change by the holder or by another resume.
+ * Progress: take, give, yield and stick are wait-free; resume and seize are lock-free: their CAS
+ *   fails only after a change by the holder or by another resume.
  * Checked: stress/model/check_window.c; tests/test_dataset.c, test_dataset_ahead.c.
  */
 #ifndef WEIRI_DATA_TURN_H
@@ -74,6 +74,28 @@ static inline void weiri_turn_give(struct weiri_turn *turn)
 	weiri_store_release(&turn->state, WEIRI_TURN_FREE);
 }
 
+/* Called by the holder: the change from TAKEN, which fails over AGAIN; the holder then looks again. */
+static inline bool weiri_turn_leave(struct weiri_turn *turn, enum weiri_turn_state to)
+{
+	uint32_t state = WEIRI_TURN_TAKEN;
+
+	/* [P1 release] pairs with take, resume and seize. */
+	if (weiri_cas_release(&turn->state, &state, (uint32_t)to))
+		return true;
+	/* [P2 acquire] pairs with the resume or seize that left AGAIN. */
+	(void)weiri_exchange_acquire(&turn->state, WEIRI_TURN_TAKEN);
+	return false;
+}
+
+/*
+ * As give, but fails if something became ready, or a seize came. Returns false if the caller still
+ * has the turn and must look again.
+ */
+static inline bool weiri_turn_yield(struct weiri_turn *turn)
+{
+	return weiri_turn_leave(turn, WEIRI_TURN_FREE);
+}
+
 /*
  * Called by the holder, whose poll found nothing. Returns true if the turn is stuck; the caller then
  * touches nothing of it any more. Returns false if the caller still has the turn and must poll
@@ -81,14 +103,7 @@ static inline void weiri_turn_give(struct weiri_turn *turn)
  */
 static inline bool weiri_turn_stick(struct weiri_turn *turn)
 {
-	uint32_t state = WEIRI_TURN_TAKEN;
-
-	/* [P1 release] pairs with resume. */
-	if (weiri_cas_release(&turn->state, &state, WEIRI_TURN_STUCK))
-		return true;
-	/* [P2 acquire] pairs with the resume that left AGAIN. */
-	(void)weiri_exchange_acquire(&turn->state, WEIRI_TURN_TAKEN);
-	return false;
+	return weiri_turn_leave(turn, WEIRI_TURN_STUCK);
 }
 
 #if defined(WEIRI_UNDER_MODEL)
@@ -131,9 +146,9 @@ static inline bool weiri_turn_take_soon(struct weiri_turn *turn)
 
 /*
  * Called by a thread that has finished what a poller waits for. Returns true if the turn was stuck.
- * It is then `to`: FREE for whoever takes it, or TAKEN by the caller.
+ * It is then FREE for whoever takes it.
  */
-static inline bool weiri_turn_resume(struct weiri_turn *turn, enum weiri_turn_state to)
+static inline bool weiri_turn_resume(struct weiri_turn *turn)
 {
 	/* [relaxed] the compare-and-swaps order what matters; see above for FREE. */
 	uint32_t state = weiri_load_relaxed(&turn->state);
@@ -142,10 +157,34 @@ static inline bool weiri_turn_resume(struct weiri_turn *turn, enum weiri_turn_st
 		bool is_stuck = state == WEIRI_TURN_STUCK;
 
 		/* [acq_rel: P1 from stick, P2 to the next holder] */
-		if (weiri_cas_acq_rel(&turn->state, &state, is_stuck ? (uint32_t)to : WEIRI_TURN_AGAIN))
+		if (weiri_cas_acq_rel(&turn->state, &state, is_stuck ? WEIRI_TURN_FREE : WEIRI_TURN_AGAIN))
 			return is_stuck;
 	}
 	return false;
+}
+
+/*
+ * Called by a thread that ends the work. Returns true if the caller now has the turn. Otherwise its
+ * holder looks again before it leaves it.
+ */
+static inline bool weiri_turn_seize(struct weiri_turn *turn)
+{
+	/* [relaxed] the compare-and-swap orders what matters. */
+	uint32_t state = weiri_load_relaxed(&turn->state);
+
+	for (;;) {
+		bool is_held = state == WEIRI_TURN_TAKEN || state == WEIRI_TURN_AGAIN;
+
+		/* [acq_rel: P1 from give, yield and stick; P2 to the holder] */
+		if (weiri_cas_acq_rel(&turn->state, &state, is_held ? WEIRI_TURN_AGAIN : WEIRI_TURN_TAKEN))
+			return !is_held;
+	}
+}
+
+/* [relaxed] a look. */
+static inline bool weiri_turn_is_free(const struct weiri_turn *turn)
+{
+	return weiri_load_relaxed(&turn->state) == WEIRI_TURN_FREE;
 }
 
 #endif

@@ -1,60 +1,88 @@
 /*
  * window.c - elements that are worked on ahead of their taking.
  *
- * Algorithm. A window is a row of `size` slots between two sides. On one side is the *consumer*, the
- * thread that polls the stages above. On the other is the *filler*, a task of the pool that polls
- * the stages below. The filler puts each element into the next free slot. If there is work to do for
- * each element (a map), it submits the slot as a task of its own; so up to `size` calls of the
+ * Algorithm. A window is a row of `size` slots. On one side is the *consumer*, the thread that polls
+ * the stages above. What is to be done on the other side is of two kinds. To *fill*: the thread that
+ * has the filler's turn (turn.h) polls the stages below and puts each element into the next free
+ * slot. To *work*: if there is work for each element (a map), any thread claims the oldest element
+ * on which nobody works, does the work in place, and finishes the slot; so up to `size` calls of the
  * function run at a time. The consumer takes the slots in the order in which they were filled, or,
  * unordered, in the order in which they were finished.
  *
- * Neither side waits. The filler that finds no free slot, or nothing below, leaves its turn stuck
- * (turn.h) and ends; the consumer that frees slots, or the window below, resumes it, and it is
- * submitted again. The consumer that finds its slot unfinished marks the slot AWAITED and returns
- * WEIR_WOULD_BLOCK; whoever finishes the slot wakes it. The consumer reports free slots half a
- * window at a time, or when it has to wait. So in a steady flow neither side wakes the other for
- * each element.
+ * Whoever comes does what is undone: it claims an element if there is one, else it fills. *Helpers*
+ * are tasks of the pool that do this again and again until nothing is undone, then rest. So one task
+ * handles many elements. A thread that leaves something undone for others summons a helper. Nothing
+ * is ever in the hands of a task that has not begun to run: a turn and a claim belong to a running
+ * thread.
+ *
+ * The consumer that finds its slot unfinished may do what is undone, too (enum weiri_help). A worker
+ * of the pool always does, and so needs no other thread. A thread outside does if the work is short:
+ * what one element costs is measured. If the whole window costs less than to wake a worker and to be
+ * woken (SHORT_NS), no helper is summoned at all. If an element costs up to WORTH_NS, helpers and
+ * consumer share the work. Beyond that the consumer marks the slot AWAITED and returns
+ * WEIR_WOULD_BLOCK; whoever finishes the slot wakes it. So a call that may take long never runs
+ * where a deadline, a token or the end of the iterator would have to interrupt it; and the elements
+ * of an unordered window, which may overtake each other, are left to the helpers.
+ *
+ * Neither side waits. The filler that finds no free slot, or nothing below, leaves its turn stuck;
+ * the consumer that frees slots, or the window below, resumes it. The consumer reports free slots
+ * half a window at a time, or when it finds nothing.
  *
  * A consumer that is done with the window (the end of an iterator, of a pass, of a take) closes it
- * while work is under way. The window then belongs to the tasks that still run. Each of them skips
- * what has not begun, and the last one frees it.
+ * while work is under way. The window then belongs to the helpers that still run, and the last one
+ * frees it, with the elements that nobody took.
  *
  * Slots
  *   EMPTY     free, being filled, or worked on
  *   AWAITED   the same, and the consumer is to be woken (ordered windows)
  *   DONE      finished: status, and parts or a message
- *   EMPTY -> AWAITED (consumer), EMPTY, AWAITED -> DONE (filler or task), DONE -> EMPTY (consumer)
+ *   EMPTY -> AWAITED (consumer), EMPTY, AWAITED -> DONE (worker or filler), DONE -> EMPTY (consumer)
  * Unordered windows have a stack of finished slots instead, whose word is NONE, AWAITED or the top.
  *
  * Invariants
- *   W1  a slot belongs to the filler from the report that it is free to its filling, then to its
- *       task, and to the consumer from DONE to the next report
+ *   W1  a slot belongs to the filler from the report that it is free to its filling, then to the one
+ *       thread that claims it, and to the consumer from DONE to the next report
  *   W2  `size` = free slots that were not reported + room + slots that are filled
  *   W3  no wake-up is lost: the consumer looks at a slot that is not DONE, and the filler at a room
  *       of 0, by read-modify-writes. turn.h says what follows from that
  *   W4  ordered: the n-th element taken is the n-th that the filler read. Unordered: each element
  *       read is taken once, and the end only after all of them
- *   W5  the window outlives each task of it and each wake of its filler: each holds a reference
+ *   W5  the window outlives each helper and each wake of its filler: each holds a reference
+ *   W6  if something is undone and the consumer waits, a helper is awake or summoned
+ * Why W6 holds. Something becomes undone when a filler publishes an element or leaves its turn FREE,
+ *   and when a stuck turn is resumed. A filler is a helper or the consumer, and looks again after
+ *   that. The consumer looks once more after it has marked its slot, and summons. A resume summons.
+ *   A helper that finds nothing first sets its bit in `idle` and then looks again; a summoner first
+ *   leaves the thing and then looks for a bit. Both change `idle` by read-modify-writes. If the bit
+ *   is set first, the summoner finds it. Otherwise the helper acquires what the summoner left.
  * Pairs
  *   P1  finish -> poll: the slot
  *   P2  report (room) -> filler: the freed slots
- *   P3  close -> filler, tasks: that the window is closed (a hint for tasks: one that misses it does
- *       work that nobody takes)
+ *   P3  close -> fillers, helpers: that the window is closed (a hint for helpers: one that misses it
+ *       does work that nobody takes)
  *   P4  the last reference given back: what all holders did
+ *   P5  fill -> claim: the element
+ *   P6  summon -> rest: what is undone
+ *   P7  claim -> later claims, and through them the takes: where the slot is was read. The n-th take,
+ *       from 0, writes freed[n % size] over what the claim of element n reads. It takes one of n + 1
+ *       finished elements, so one of them was claimed with n or after it
  * Linearization: an element is taken at the consumer's read of DONE, with the consumer's turn.
  * Progress: polls, finishes and closes are lock-free, apart from the stages below and the functions
- *   of the user. A stopped task holds back its element; in an ordered window also those behind it,
- *   and everything once the window is full. That is what "in order" means.
- * Memory: one block: `size` slots of some 350 bytes, and 8 bytes for each component and slot. The
- *   tensors of up to `size` elements.
+ *   of the user. A stopped thread holds back the element that it claimed; in an ordered window also
+ *   those behind it, and everything once the window is full. That is what "in order" means.
+ * Memory: one block: `size` slots of some 310 bytes, 8 bytes for each component and slot, and 24
+ *   bytes for each helper. The tensors of up to `size` elements.
  * Source. The slots are a single-producer, single-consumer ring; out-of-order completion in slots
- *   that retire in order is the reorder buffer of processors (Smith, Pleszkun, ISCA 1985).
+ *   that retire in order is the reorder buffer of processors (Smith, Pleszkun, ISCA 1985). That
+ *   those who would wait do the work themselves is helping as in Cilk's and TBB's joins, here with
+ *   tasks of the own window only.
  * Checked: stress/model/check_window.c; tests/test_dataset_ahead.c; weir-stress "dataset".
  */
 #include "data/window.h"
 
 #include <stdalign.h>
 #include <string.h>
+#include <weir/time.h>
 
 #include "base/assert.h"
 #include "base/error.h"
@@ -64,16 +92,30 @@
 
 enum slot_state { EMPTY, AWAITED, DONE };
 
+enum {
+	MOST_HELPERS = 32,
+	PATIENCE = 64,     /* how often a helper looks before it lets other tasks of the pool go first */
+	RUN = 16,          /* elements that a filler without work reads in a row */
+	SAMPLE = 8,        /* short work is measured once in so many times */
+	SHORT_NS = 10000,  /* a hand-over to a worker and back costs about as much */
+	WORTH_NS = 100000, /* a function that takes longer is not run by a consumer that could wait */
+	MOST_NS = 256000,  /* what a single sample counts at most: the thread may have been preempted */
+	UNKNOWN_NS = 1000000000
+};
+
 struct slot {
 	_Atomic(uint32_t) state; /* of an ordered window */
 	/* The owner by W1. */
 	enum weir_status status;
 	weir_tensor **parts;
-	struct weiri_window *window; /* constant */
-	weir_task task;
 	struct slot *next; /* in the stack of finished slots */
 	uint64_t ordinal;  /* how many elements were read before it */
 	weir_error error;
+};
+
+struct helper {
+	weir_task task;
+	struct weiri_window *window; /* constant */
 };
 
 struct weiri_window {
@@ -86,19 +128,24 @@ struct weiri_window {
 	size_t size, width, bytes;
 	bool is_unordered;
 	struct slot *slots;
-	size_t *freed; /* unordered: the index of the slot that the n-th element had, at n % size */
+	_Atomic(size_t) *freed; /* unordered: the index of the slot that the n-th take freed, at n % size */
+	struct helper *helpers;
+	struct weiri_gauge *gauge;
+	struct weiri_gauge own_gauge; /* if the iterator has none left */
 	/* Shared. */
 	WEIRI_ALIGNED_APART struct weiri_turn turn; /* of the filler */
 	_Atomic(size_t) room;                       /* free slots, less those that the filler has filled since it looked */
 	_Atomic(size_t) references;
-	_Atomic(uint32_t) closed;
+	_Atomic(uint32_t) closed, idle;                      /* idle: a bit for each helper that rests */
+	_Atomic(uint32_t) fill_ns, work_ns;                  /* [relaxed] estimates */
 	WEIRI_ALIGNED_APART _Atomic(struct slot *) finished; /* unordered: a stack, or &awaited */
+	WEIRI_ALIGNED_APART _Atomic(uint64_t) begun;         /* elements that were claimed */
 	/* Filler. */
 	WEIRI_ALIGNED_APART struct weiri_consumer as_consumer; /* of the stages below */
-	weir_task task;
+	_Atomic(uint64_t) filled;                              /* elements that may be claimed */
 	struct weiri_stage *input;
-	size_t seen, used; /* of the room that it saw: left, and filled since */
-	uint64_t read;     /* elements */
+	size_t seen, used;       /* of the room that it saw: left, and filled since */
+	uint64_t read, fillings; /* elements; times that the turn was taken */
 	/* Consumer. */
 	WEIRI_ALIGNED_APART uint64_t taken;
 	size_t owed;        /* free slots to be reported */
@@ -126,6 +173,7 @@ static void free_window(struct weiri_window *window)
 
 	for (size_t i = 0; i < window->size; i++)
 		weiri_parts_release(window->slots[i].parts, window->width);
+	weiri_store_relaxed(&window->gauge->name, NULL); /* [relaxed] see struct weiri_gauge */
 	weiri_release(&allocator, window, window->bytes, alignof(struct weiri_window));
 	weir_dataset_release(dataset);
 	consumer->release(consumer);
@@ -144,6 +192,117 @@ static bool is_closed(const struct weiri_window *window)
 	return weiri_load_acquire(&window->closed) != 0;
 }
 
+/* Nobody takes elements any more. */
+static bool is_over(const struct weiri_window *window)
+{
+	/* [relaxed] a hint, as the look at `closed` */
+	return is_closed(window) || weiri_load_relaxed(&window->consumer->over) != 0;
+}
+
+/* -- what an element costs --------------------------------------------------------------------- */
+
+#if defined(WEIRI_UNDER_MODEL)
+/* stress/model: nothing is measured, so everything is long. */
+static bool is_sample(const struct weiri_window *window, uint64_t n)
+{
+	(void)window, (void)n;
+	return false;
+}
+#else
+static bool is_short(const struct weiri_window *window);
+
+static bool is_sample(const struct weiri_window *window, uint64_t n)
+{
+	return n % SAMPLE == 0 || !is_short(window);
+}
+#endif
+
+/* A mean that forgets: each sample counts a quarter. */
+static void note(_Atomic(uint32_t) *mean_ns, uint64_t began_ns, uint64_t count)
+{
+	uint64_t sample = (weir_now_ns() - began_ns) / count;
+	/* [relaxed] an estimate; of two threads that write at a time one counts */
+	uint32_t mean = weiri_load_relaxed(mean_ns);
+
+	if (sample > MOST_NS)
+		sample = MOST_NS;
+	mean = mean == UNKNOWN_NS ? (uint32_t)sample : mean - mean / 4 + (uint32_t)sample / 4;
+	weiri_store_relaxed(mean_ns, mean);
+}
+
+static uint64_t cost_ns(const struct weiri_window *window)
+{
+	/* [relaxed] estimates */
+	return (uint64_t)weiri_load_relaxed(&window->fill_ns) + weiri_load_relaxed(&window->work_ns);
+}
+
+/* The consumer alone works through the window in less time than a hand-over takes. */
+static bool is_short(const struct weiri_window *window)
+{
+	return cost_ns(window) * window->size < SHORT_NS;
+}
+
+static enum weiri_help help_of(const struct weiri_window *window)
+{
+	/* [relaxed] written by the holder of the turn before it polls; helpers take it as a hint */
+	return (enum weiri_help)weiri_load_relaxed(&window->consumer->help);
+}
+
+static bool may_help(const struct weiri_window *window)
+{
+	enum weiri_help help = help_of(window);
+
+	return help == WEIRI_HELP_ALWAYS ||
+	       (help == WEIRI_HELP_IF_SHORT && !window->is_unordered && cost_ns(window) < WORTH_NS);
+}
+
+/* -- helpers ----------------------------------------------------------------------------------- */
+
+static bool has_unbegun(const struct weiri_window *window)
+{
+	/* [relaxed] looks: P5 and P6 order what matters */
+	return weiri_load_relaxed(&window->begun) < weiri_load_relaxed(&window->filled);
+}
+
+static bool is_undone(const struct weiri_window *window)
+{
+	return weiri_turn_is_free(&window->turn) || has_unbegun(window);
+}
+
+/* Returns a helper that rested and now does not, or NULL. */
+static struct helper *take_helper(struct weiri_window *window)
+{
+	/* [P6 acq_rel] pairs with rest(): a read-modify-write, also if none rests */
+	uint32_t idle = weiri_fetch_or_acq_rel(&window->idle, 0u);
+
+	while (idle != 0) {
+		uint32_t bit = idle & (0 - idle);
+
+		/* [P6 acq_rel] as above */
+		if (weiri_cas_acq_rel(&window->idle, &idle, idle & ~bit))
+			return &window->helpers[__builtin_ctz(bit)];
+	}
+	return NULL;
+}
+
+/* The caller has a reference, and has left something undone. */
+static void summon(struct weiri_window *window)
+{
+	struct helper *helper = is_over(window) ? NULL : take_helper(window);
+
+	if (helper == NULL)
+		return;
+	retain(window);
+	(void)weir_pool_submit(window->pool, &helper->task); /* fails only for invalid arguments */
+}
+
+/* What the caller does not do at once is to be done by others, if it is worth a hand-over. */
+static void summon_for_rest(struct weiri_window *window)
+{
+	if (is_undone(window) && (!is_short(window) || help_of(window) == WEIRI_HELP_NEVER))
+		summon(window);
+}
+
 /* -- finishing a slot -------------------------------------------------------------------------- */
 
 /* Returns true if the consumer waits for it. */
@@ -160,9 +319,8 @@ static bool push_finished(struct weiri_window *window, struct slot *slot)
 }
 
 /* The caller has a reference to the window. */
-static void finish(struct slot *slot)
+static void finish(struct weiri_window *window, struct slot *slot)
 {
-	struct weiri_window *window = slot->window;
 	bool is_awaited;
 
 	if (window->is_unordered) {
@@ -175,32 +333,55 @@ static void finish(struct slot *slot)
 		window->consumer->wake(window->consumer);
 }
 
-static void run_slot(weir_task *task)
+static struct slot *slot_of(const struct weiri_window *window, uint64_t n)
 {
-	struct slot *slot = WEIRI_CONTAINER_OF(task, struct slot, task);
-	struct weiri_window *window = slot->window;
+	size_t turn = (size_t)(n % window->size);
 
-	/* [relaxed] a hint, as the look at `closed` */
-	if (is_closed(window) || weiri_load_relaxed(&window->consumer->over) != 0) {
-		slot->status = WEIR_CANCELLED;
-	} else {
+	/* [relaxed] P2 and P5 bring it */
+	if (window->is_unordered && n >= window->size)
+		turn = weiri_load_relaxed(&window->freed[turn]);
+	return &window->slots[turn];
+}
+
+/* -- working ----------------------------------------------------------------------------------- */
+
+/* Claims the oldest element on which nobody works. Returns NULL if there is none. */
+static struct slot *claim(struct weiri_window *window)
+{
+	/* [relaxed] the compare-and-swap decides */
+	uint64_t n = weiri_load_relaxed(&window->begun);
+
+	for (;;) {
+		struct slot *slot;
+
+		/* [P5 acquire] pairs with fill_one() */
+		if (n >= weiri_load_acquire(&window->filled))
+			return NULL;
+		slot = slot_of(window, n); /* before the claim: after it the consumer may write freed[n % size] */
+		/* [P7 acq_rel] pairs with itself */
+		if (weiri_cas_acq_rel(&window->begun, &n, n + 1))
+			return slot;
+	}
+}
+
+static void work_on(struct weiri_window *window, struct slot *slot)
+{
+	if (slot->status == WEIR_OK) {
+		bool is_timed = is_sample(window, slot->ordinal);
+		uint64_t began_ns = is_timed ? weir_now_ns() : 0;
 		struct weiri_guard guard;
 
 		slot->error.message[0] = '\0';
 		weiri_guard_begin(&guard, window->reading->iterator);
 		slot->status = window->work(window->dataset, slot->parts, &slot->error);
 		weiri_guard_end(&guard);
+		if (is_timed)
+			note(&window->work_ns, began_ns, 1);
 	}
-	finish(slot);
-	release(window);
+	finish(window, slot);
 }
 
-/* -- the filler -------------------------------------------------------------------------------- */
-
-static void submit_filler(struct weiri_window *window)
-{
-	(void)weir_pool_submit(window->pool, &window->task); /* fails only for invalid arguments */
-}
+/* -- filling, with the filler's turn ----------------------------------------------------------- */
 
 /* Returns true if there is a free slot. */
 static bool has_room(struct weiri_window *window)
@@ -216,17 +397,10 @@ static bool has_room(struct weiri_window *window)
 	return window->seen != 0;
 }
 
-static struct slot *free_slot(struct weiri_window *window)
-{
-	size_t turn = (size_t)(window->read % window->size);
-
-	return &window->slots[window->is_unordered && window->read >= window->size ? window->freed[turn] : turn];
-}
-
 /* Reads one element into a slot. Returns WEIR_WOULD_BLOCK if there is none now. */
 static enum weir_status fill_one(struct weiri_window *window)
 {
-	struct slot *slot = free_slot(window);
+	struct slot *slot = slot_of(window, window->read);
 	struct weiri_guard guard;
 	enum weir_status status;
 
@@ -239,17 +413,15 @@ static enum weir_status fill_one(struct weiri_window *window)
 	slot->ordinal = window->read++;
 	window->seen--;
 	window->used++;
-	if (status == WEIR_OK && window->work != NULL) {
-		retain(window);
-		slot->task.run = run_slot;
-		(void)weir_pool_submit(window->pool, &slot->task);
-	} else {
-		finish(slot);
-	}
+	weiri_store_relaxed(&window->gauge->read, window->read); /* [relaxed] see struct weiri_gauge */
+	if (window->work != NULL)
+		weiri_store_release(&window->filled, window->read); /* [P5 release] pairs with claim() */
+	else
+		finish(window, slot);
 	return status;
 }
 
-/* The filler has no more to do. It keeps the turn, so that nobody submits it again. */
+/* The filler has no more to do. It keeps the turn, so that nobody takes it again. */
 static void retire(struct weiri_window *window)
 {
 	struct weiri_guard guard;
@@ -261,35 +433,105 @@ static void retire(struct weiri_window *window)
 	release(window);
 }
 
-static void run_filler(weir_task *task)
+/* The filler leaves the turn. Returns false if it must look again. */
+static bool leave_turn(struct weiri_window *window, bool is_stuck)
 {
-	struct weiri_window *window = WEIRI_CONTAINER_OF(task, struct weiri_window, task);
+	weiri_store_relaxed(&window->gauge->stuck, (uint32_t)is_stuck); /* [relaxed] see struct weiri_gauge */
+	return is_stuck ? weiri_turn_stick(&window->turn) : weiri_turn_yield(&window->turn);
+}
 
-	for (;;) {
-		enum weir_status status = WEIR_WOULD_BLOCK;
+/*
+ * Reads up to `most` elements, and then leaves the turn. The caller has a reference of its own.
+ * Returns the number of elements.
+ */
+static size_t read_some(struct weiri_window *window, size_t most)
+{
+	enum weir_status status = WEIR_OK;
+	size_t count = 0;
 
-		while (!is_closed(window) && has_room(window)) {
-			status = fill_one(window);
-			if (status == WEIR_WOULD_BLOCK || status == WEIR_OUT_OF_RANGE)
-				break;
-			status = WEIR_WOULD_BLOCK;
-		}
-		if (is_closed(window) || status == WEIR_OUT_OF_RANGE) {
-			retire(window);
-			return;
-		}
-		if (weiri_turn_stick(&window->turn))
-			return; /* it may run on another thread already */
+	/* A turn that cannot be left was seized or resumed: look at `closed`, and go on. */
+	while (!is_closed(window) && status != WEIR_OUT_OF_RANGE) {
+		bool is_enough = count >= most;
+
+		status = !is_enough && has_room(window) ? fill_one(window) : WEIR_WOULD_BLOCK;
+		if (status != WEIR_WOULD_BLOCK)
+			count++;
+		else if (leave_turn(window, !is_enough))
+			return count;
+		else if (is_enough)
+			most++;
 	}
+	retire(window);
+	return count;
 }
 
-static void resume_filler(struct weiri_window *window)
+static size_t most_to_read(const struct weiri_window *window, enum weiri_help help)
 {
-	if (weiri_turn_resume(&window->turn, WEIRI_TURN_TAKEN))
-		submit_filler(window);
+	if (is_short(window))
+		return window->size;
+	return window->work == NULL && help == WEIRI_HELP_ALWAYS ? RUN : 1;
 }
 
-/* The filler as the consumer of the stages below. */
+static void fill(struct weiri_window *window, enum weiri_help help)
+{
+	bool is_timed = is_sample(window, window->fillings++);
+	uint64_t began_ns = is_timed ? weir_now_ns() : 0;
+	size_t count;
+
+	/* [relaxed] see help_of() and struct weiri_gauge */
+	weiri_store_relaxed(&window->as_consumer.help, (uint32_t)help);
+	weiri_store_relaxed(&window->gauge->stuck, 0u);
+	count = read_some(window, most_to_read(window, help));
+	if (is_timed && count != 0)
+		note(&window->fill_ns, began_ns, count);
+}
+
+/* Does one thing of what is undone. Returns false if there is nothing that it can do. */
+static bool do_one(struct weiri_window *window, enum weiri_help help)
+{
+	struct slot *slot = claim(window);
+
+	if (slot != NULL) {
+		summon_for_rest(window);
+		work_on(window, slot);
+		return true;
+	}
+	if (!weiri_turn_take(&window->turn))
+		return false;
+	fill(window, help);
+	return true;
+}
+
+/* The helper found nothing that it can do. Returns a helper that goes on in its place, or NULL. */
+static struct helper *rest(struct weiri_window *window, const struct helper *helper)
+{
+	struct helper *next = NULL;
+
+	/* [P6 acq_rel] pairs with take_helper() */
+	(void)weiri_fetch_or_acq_rel(&window->idle, 1u << (helper - window->helpers));
+	if (!is_over(window) && is_undone(window))
+		next = take_helper(window);
+	if (next == NULL)
+		release(window);
+	return next;
+}
+
+static void run_helper(weir_task *task)
+{
+	struct helper *helper = WEIRI_CONTAINER_OF(task, struct helper, task);
+	struct weiri_window *window = helper->window;
+
+	for (int looks = 0; looks < PATIENCE; looks++) {
+		if (is_over(window) || !do_one(window, WEIRI_HELP_ALWAYS))
+			helper = rest(window, helper);
+		if (helper == NULL)
+			return;
+	}
+	(void)weir_pool_submit(window->pool, &helper->task); /* fails only for invalid arguments */
+}
+
+/* -- the filler as the consumer of the stages below -------------------------------------------- */
+
 static struct weiri_window *window_of(struct weiri_consumer *consumer)
 {
 	return WEIRI_CONTAINER_OF(consumer, struct weiri_window, as_consumer);
@@ -297,7 +539,10 @@ static struct weiri_window *window_of(struct weiri_consumer *consumer)
 
 static void wake_filler(struct weiri_consumer *consumer)
 {
-	resume_filler(window_of(consumer));
+	struct weiri_window *window = window_of(consumer);
+
+	if (weiri_turn_resume(&window->turn))
+		summon(window);
 }
 
 static void retain_filler(struct weiri_consumer *consumer)
@@ -318,30 +563,80 @@ static void report(struct weiri_window *window)
 	size_t owed = window->owed;
 
 	window->owed = 0;
+	if (owed == 0)
+		return;
 	/* [P2 release, acquire for W3] pairs with has_room(). A filler that saw room does not need a word. */
-	if (owed != 0 && weiri_fetch_add_acq_rel(&window->room, owed) == 0)
-		resume_filler(window);
+	if (weiri_fetch_add_acq_rel(&window->room, owed) == 0)
+		(void)weiri_turn_resume(&window->turn);
+	summon_for_rest(window);
 }
 
 void weiri_window_begin(struct weiri_window *window)
 {
+	summon(window);
+}
+
+/* The consumer waits for what it has marked. */
+static void fall_asleep(struct weiri_window *window)
+{
+	weiri_store_relaxed(&window->gauge->asleep, 1u); /* [relaxed] see struct weiri_gauge */
+	if (is_undone(window))
+		summon(window); /* W6 */
+}
+
+/* Returns the slot if it is finished, or NULL; it is then awaited. */
+static WEIRI_COLD struct slot *look_in_order(struct weiri_window *window, struct slot *slot)
+{
+	enum weiri_help help = help_of(window);
+	uint32_t state = EMPTY;
+
 	report(window);
+	if (may_help(window)) {
+		/* [P1 acquire] pairs with finish() */
+		while (weiri_load_acquire(&slot->state) != DONE && do_one(window, help))
+			;
+		summon_for_rest(window);
+	}
+	/* [P1 acquire from finish(); release for W3] a read-modify-write, also if it is AWAITED already */
+	while (state != DONE && !weiri_cas_acq_rel_or_acquire(&slot->state, &state, AWAITED))
+		;
+	if (state == DONE)
+		return slot;
+	fall_asleep(window);
+	return NULL;
 }
 
 /* Returns the next slot of an ordered window, or NULL if it is not finished; it is then awaited. */
 static struct slot *next_in_order(struct weiri_window *window)
 {
 	struct slot *slot = &window->slots[window->taken % window->size];
-	/* [P1 acquire] pairs with finish() */
-	uint32_t state = weiri_load_acquire(&slot->state);
 
-	if (state == DONE)
-		return slot;
+	/* [P1 acquire] pairs with finish() */
+	return WEIRI_LIKELY(weiri_load_acquire(&slot->state) == DONE) ? slot : look_in_order(window, slot);
+}
+
+static bool has_finished(const struct slot *top)
+{
+	return top != NULL && top != &awaited;
+}
+
+/* Returns true if there is a finished slot; if not, one is awaited. */
+static WEIRI_COLD bool look_for_finished(struct weiri_window *window)
+{
+	enum weiri_help help = help_of(window);
+	struct slot *top = NULL;
+
 	report(window);
-	/* [P1 acquire from finish(); release for W3] a read-modify-write, also if it is AWAITED already */
-	while (state != DONE && !weiri_cas_acq_rel_or_acquire(&slot->state, &state, AWAITED))
+	/* [P1 acquire] pairs with push_finished() */
+	while (may_help(window) && !has_finished(weiri_load_acquire(&window->finished)) && do_one(window, help))
 		;
-	return state == DONE ? slot : NULL;
+	/* [as in look_in_order()] */
+	while (!has_finished(top) && !weiri_cas_acq_rel_or_acquire(&window->finished, &top, &awaited))
+		;
+	if (has_finished(top))
+		return true;
+	fall_asleep(window);
+	return false;
 }
 
 /* Takes all finished slots, and returns the oldest, or NULL if there is none; one is then awaited. */
@@ -350,14 +645,8 @@ static struct slot *take_finished(struct weiri_window *window)
 	/* [P1 acquire] pairs with push_finished() */
 	struct slot *top = weiri_load_acquire(&window->finished), *oldest = NULL;
 
-	if (top == NULL || top == &awaited) {
-		report(window);
-		/* [as in next_in_order()] */
-		while ((top == NULL || top == &awaited) && !weiri_cas_acq_rel_or_acquire(&window->finished, &top, &awaited))
-			;
-		if (top == NULL || top == &awaited)
-			return NULL;
-	}
+	if (!has_finished(top) && !look_for_finished(window))
+		return NULL;
 	/* [P1 acquire] pairs with push_finished() */
 	top = weiri_exchange_acquire(&window->finished, NULL);
 	while (top != NULL) {
@@ -369,7 +658,6 @@ static struct slot *take_finished(struct weiri_window *window)
 	}
 	return oldest;
 }
-
 /* Returns the next slot of an unordered window that is not the end, or NULL. */
 static struct slot *next_as_ready(struct weiri_window *window)
 {
@@ -400,11 +688,12 @@ static enum weir_status take(struct weiri_window *window, struct slot *slot, wei
 		weiri_parts_move(parts, slot->parts, window->dataset->width);
 	else
 		*error = slot->error;
-	/* [relaxed] report() hands the slot on */
+	/* [relaxed] report() hands the slot on; see struct weiri_gauge */
 	weiri_store_relaxed(&slot->state, EMPTY);
+	weiri_store_relaxed(&window->gauge->asleep, 0u);
 	if (window->is_unordered)
-		window->freed[window->taken % window->size] = (size_t)(slot - window->slots);
-	window->taken++;
+		weiri_store_relaxed(&window->freed[window->taken % window->size], (size_t)(slot - window->slots));
+	weiri_store_relaxed(&window->gauge->taken, ++window->taken);
 	window->owed++;
 	if (window->owed * 2 >= window->size)
 		report(window);
@@ -429,18 +718,31 @@ void weiri_window_close(struct weiri_window *window)
 	/* [P3 release] pairs with is_closed() */
 	weiri_store_release(&window->closed, 1);
 	weiri_store_relaxed(&window->as_consumer.over, 1u); /* [relaxed] a hint */
-	if (weiri_turn_resume(&window->turn, WEIRI_TURN_TAKEN))
+	if (weiri_turn_seize(&window->turn))
 		retire(window);
 	release(window);
 }
 
 /* -- opening ----------------------------------------------------------------------------------- */
 
-/* Lays the block out: the window, its slots, their parts, the list of freed slots. */
+static size_t helper_count(const struct weiri_stage *stage, const struct weiri_window_plan *plan)
+{
+	size_t count = weir_pool_thread_count(stage->reading->pool);
+
+	if (plan->work == NULL)
+		return 1;
+	if (count == 0 || count > MOST_HELPERS)
+		count = MOST_HELPERS;
+	return plan->size < count ? plan->size : count;
+}
+
+/* Lays the block out: the window, its slots, its helpers, the parts, the list of freed slots. */
 static struct weiri_window *allocate(const struct weiri_stage *stage, const struct weiri_window_plan *plan)
 {
 	size_t width = plan->input->width > stage->dataset->width ? plan->input->width : stage->dataset->width;
-	size_t parts_at = sizeof(struct weiri_window) + plan->size * sizeof(struct slot);
+	size_t helpers = helper_count(stage, plan);
+	size_t helpers_at = sizeof(struct weiri_window) + plan->size * sizeof(struct slot);
+	size_t parts_at = helpers_at + helpers * sizeof(struct helper);
 	size_t freed_at = parts_at + plan->size * width * sizeof(weir_tensor *);
 	size_t bytes = freed_at + (plan->is_unordered ? plan->size * sizeof(size_t) : 0);
 	struct weiri_window *window =
@@ -452,13 +754,37 @@ static struct weiri_window *allocate(const struct weiri_stage *stage, const stru
 	window->bytes = bytes;
 	window->width = width;
 	window->slots = (struct slot *)(void *)(window + 1);
-	window->freed = (size_t *)(void *)((char *)window + freed_at);
+	window->helpers = (struct helper *)(void *)((char *)window + helpers_at);
+	window->freed = (_Atomic(size_t) *)(void *)((char *)window + freed_at);
 	parts = (weir_tensor **)(void *)((char *)window + parts_at);
-	for (size_t i = 0; i < plan->size; i++) {
-		window->slots[i].window = window;
+	for (size_t i = 0; i < plan->size; i++)
 		window->slots[i].parts = parts + i * width;
-	}
+	for (size_t i = 0; i < helpers; i++)
+		window->helpers[i] = (struct helper){{run_helper, NULL}, window};
+	/* [relaxed] not shared yet */
+	weiri_store_relaxed(&window->idle, helpers == MOST_HELPERS ? UINT32_MAX : (1u << helpers) - 1);
 	return window;
+}
+
+/* Takes one of the iterator's gauges, if there is one left. */
+static struct weiri_gauge *take_gauge(struct weiri_window *window)
+{
+	struct weiri_gauge *gauges = window->reading->gauges, *gauge = &window->own_gauge;
+
+	for (size_t i = 0; gauges != NULL && i < WEIRI_GAUGES && gauge == &window->own_gauge; i++) {
+		const char *none = NULL;
+
+		/* [relaxed] the members are only displayed */
+		if (weiri_cas_relaxed(&gauges[i].name, &none, window->dataset->kind->name))
+			gauge = &gauges[i];
+	}
+	weiri_store_relaxed(&gauge->number, window->dataset->number);
+	weiri_store_relaxed(&gauge->size, (uint64_t)window->size);
+	weiri_store_relaxed(&gauge->read, UINT64_C(0));
+	weiri_store_relaxed(&gauge->taken, UINT64_C(0));
+	weiri_store_relaxed(&gauge->asleep, 0u);
+	weiri_store_relaxed(&gauge->stuck, 0u);
+	return gauge;
 }
 
 enum weir_status weiri_window_open(struct weiri_stage *stage, const struct weiri_window_plan *plan,
@@ -477,11 +803,14 @@ enum weir_status weiri_window_open(struct weiri_stage *stage, const struct weiri
 	window->work = plan->work;
 	window->size = plan->size;
 	window->is_unordered = plan->is_unordered;
-	window->owed = plan->size; /* reported by the first poll, which begins the filling */
-	window->task.run = run_filler;
-	window->as_consumer = (struct weiri_consumer){wake_filler, retain_filler, release_filler, 0};
-	weiri_turn_init(&window->turn, WEIRI_TURN_STUCK);
-	weiri_store_relaxed(&window->references, (size_t)2); /* [relaxed] not shared yet: consumer, filler */
+	window->as_consumer = (struct weiri_consumer){wake_filler, retain_filler, release_filler, 0, WEIRI_HELP_NEVER};
+	window->gauge = take_gauge(window);
+	weiri_turn_init(&window->turn, WEIRI_TURN_FREE); /* the first poll begins the filling */
+	/* [relaxed] not shared yet. References: consumer, filler */
+	weiri_store_relaxed(&window->references, (size_t)2);
+	weiri_store_relaxed(&window->room, plan->size);
+	weiri_store_relaxed(&window->fill_ns, (uint32_t)UNKNOWN_NS);
+	weiri_store_relaxed(&window->work_ns, plan->work != NULL ? (uint32_t)UNKNOWN_NS : 0u);
 	window->consumer->retain(window->consumer);
 	status = weiri_stage_open(plan->input, stage->reading, &window->as_consumer, plan->pass, &window->input, error);
 	if (status != WEIR_OK)

@@ -27,7 +27,7 @@ struct weiri_window_plan {
 enum weir_status weiri_window_open(struct weiri_stage *stage, const struct weiri_window_plan *plan,
                                    struct weiri_window **out, weir_error *error);
 enum weir_status weiri_window_poll(struct weiri_window *window, weir_tensor *parts[], weir_error *error);
-/* Begins the filling, which else begins with the first poll. With the turn of the consumer. */
+/* Summons a helper, which else the first poll does. With the turn of the consumer. */
 void weiri_window_begin(struct weiri_window *window);
 /* Accepts NULL. Work that has begun ends by itself; no further work begins. Waits for nothing. */
 void weiri_window_close(struct weiri_window *window);

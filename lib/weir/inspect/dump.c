@@ -1,6 +1,6 @@
 /*
- * dump.c - writes all queues, critical sections and areas: their contents, waiters, producers and
- * consumers.
+ * dump.c - writes all queues, critical sections, areas and iterators: their contents, waiters,
+ * producers and consumers.
  *
  * Algorithm. Each object is first copied into a struct view. During the copy a section protects the
  * entries of the object's lists, and a hold on its registry entry protects the object itself. Both
@@ -31,7 +31,7 @@ enum {
 	MOST_SHOWN = 32,
 	MOST_STEPS = 4096,
 	NAME_SIZE = 96,
-	CONTENT_SIZE = 160,
+	CONTENT_SIZE = 480,
 	TEXT_SIZE = 4096,
 	PATIENCE_MS = 1000,
 	OLD_NS = 1000000000
@@ -506,7 +506,7 @@ static enum weir_status dump(struct weiri_record *record, struct desk *desk)
 	print_stalls(desk);
 	say(out, "%zu queue%s", count, WEIRI_S(count));
 	if (others != 0)
-		say(out, ", %zu critical sections and areas", others);
+		say(out, ", %zu critical sections, areas and iterators", others);
 	say(out, "\n");
 	flush(out);
 	return out->status;

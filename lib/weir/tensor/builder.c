@@ -141,6 +141,21 @@ static enum weir_status scalar(enum weir_dtype dtype, const void *value, weir_te
 	return weir_tensor_copy_of(dtype, &weir_shape_scalar, value, NULL, out);
 }
 
+/* Of the dtypes that counts and losses have: without a look at a shape. */
+static enum weir_status small_scalar(enum weir_dtype dtype, const void *value, size_t size, weir_tensor **out)
+{
+	weir_tensor *tensor;
+
+	if (out == NULL)
+		return WEIR_INVALID_ARGUMENT;
+	tensor = weiri_tensor_create_scalar(dtype, size);
+	if (tensor == NULL)
+		return WEIR_RESOURCE_EXHAUSTED;
+	memcpy(tensor->data, value, size);
+	*out = tensor;
+	return WEIR_OK;
+}
+
 enum weir_status weir_tensor_scalar_bool(bool value, weir_tensor **out)
 {
 	uint8_t byte = value;
@@ -180,12 +195,12 @@ enum weir_status weir_tensor_scalar_i16(int16_t value, weir_tensor **out)
 
 enum weir_status weir_tensor_scalar_i32(int32_t value, weir_tensor **out)
 {
-	return scalar(WEIR_I32, &value, out);
+	return small_scalar(WEIR_I32, &value, sizeof(value), out);
 }
 
 enum weir_status weir_tensor_scalar_i64(int64_t value, weir_tensor **out)
 {
-	return scalar(WEIR_I64, &value, out);
+	return small_scalar(WEIR_I64, &value, sizeof(value), out);
 }
 
 enum weir_status weir_tensor_scalar_f16(uint16_t bits, weir_tensor **out)
@@ -200,12 +215,12 @@ enum weir_status weir_tensor_scalar_bf16(uint16_t bits, weir_tensor **out)
 
 enum weir_status weir_tensor_scalar_f32(float value, weir_tensor **out)
 {
-	return scalar(WEIR_F32, &value, out);
+	return small_scalar(WEIR_F32, &value, sizeof(value), out);
 }
 
 enum weir_status weir_tensor_scalar_f64(double value, weir_tensor **out)
 {
-	return scalar(WEIR_F64, &value, out);
+	return small_scalar(WEIR_F64, &value, sizeof(value), out);
 }
 
 enum weir_status weir_tensor_scalar_bytes(const void *data, size_t size, weir_tensor **out)

@@ -117,6 +117,9 @@ WEIRI_SHARED WEIRI_MUST_CHECK enum weir_status weiri_tensor_measure(enum weir_dt
 WEIRI_SHARED enum weir_status weiri_tensor_create(enum weir_dtype dtype, const weir_shape *shape, size_t extra,
                                                   const weir_allocator *allocator, weir_tensor **out);
 
+/* The same for a scalar of a dtype of `size` bytes, with the default allocator. NULL: no memory. */
+weir_tensor *weiri_tensor_create_scalar(enum weir_dtype dtype, size_t size);
+
 /* The same over foreign memory, or over the memory of an owner; the caller sets `end`. */
 enum weir_status weiri_tensor_create_over(enum weiri_tensor_kind kind, void *data, enum weir_dtype dtype,
                                           const weir_shape *shape, const weir_allocator *allocator, weir_tensor **out);

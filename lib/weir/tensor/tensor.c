@@ -165,6 +165,18 @@ enum weir_status weiri_tensor_create(enum weir_dtype dtype, const weir_shape *sh
 	return WEIR_OK;
 }
 
+weir_tensor *weiri_tensor_create_scalar(enum weir_dtype dtype, size_t size)
+{
+	weir_tensor *tensor = create_header(WEIRI_TENSOR_OWN, dtype, &weir_shape_scalar, size, NULL);
+
+	if (tensor == NULL)
+		return NULL;
+	tensor->data = tensor + 1;
+	tensor->elements = 1;
+	tensor->nbytes = size;
+	return tensor;
+}
+
 enum weir_status weiri_tensor_create_over(enum weiri_tensor_kind kind, void *data, enum weir_dtype dtype,
                                           const weir_shape *shape, const weir_allocator *allocator, weir_tensor **out)
 {

@@ -1,0 +1,207 @@
+/*
+ * check_iterator.c - an element that was asked for by an operation, beside a task that polls for it, a
+ * cancel, and another taker. The end of an iterator is not here: its last call runs tasks and yields
+ * until the others have left, which a scheduler without fairness never ends.
+ *
+ * - The operation ends exactly once.
+ * - Each element is given once, in order: one that came for an operation that was cancelled goes to the
+ *   next call.
+ * - A thread that is stopped anywhere lets the others return.
+ */
+#include <string.h>
+#include <weir/dataset.h>
+
+#include "data/stage.h"
+#include "model/scope.h"
+
+enum { ELEMENTS = 2 };
+
+struct scope {
+	void (*acts)(void); /* of thread 0 */
+	size_t helps;       /* of thread 1 */
+	bool takes;         /* thread 2 takes an element, if one is ready */
+	bool begun;         /* the operation is started before the threads */
+};
+
+static struct scene {
+	struct scope scope;
+	weir_pool *pool;
+	weir_iterator *iterator;
+	weir_pending *operation;
+	_Atomic(int) ended;
+	enum weir_status status;
+	int number, other; /* what the operation, and what thread 2 got; -1: nothing */
+} scene;
+
+/* -- the dataset ------------------------------------------------------------------------------- */
+
+struct source_stage {
+	struct weiri_stage stage;
+	int next;
+};
+
+static enum weir_status source_open(struct weiri_stage *stage, weir_error *error)
+{
+	(void)stage, (void)error;
+	return WEIR_OK;
+}
+
+static enum weir_status source_poll(struct weiri_stage *stage, weir_tensor *parts[], weir_error *error)
+{
+	struct source_stage *mine = (struct source_stage *)(void *)stage;
+
+	(void)error;
+	if (mine->next == ELEMENTS)
+		return WEIR_OUT_OF_RANGE;
+	weir_model_assert(weir_tensor_scalar_i32(mine->next++, &parts[0]) == WEIR_OK);
+	return WEIR_OK;
+}
+
+static void source_close(struct weiri_stage *stage)
+{
+	(void)stage;
+}
+
+/* As if it called functions of the user: a task polls it. */
+static const struct weiri_dataset_kind source_kind = {"source",
+                                                      WEIRI_USES_TYPES | WEIRI_USES_DISPOSE,
+                                                      0,
+                                                      sizeof(struct source_stage),
+                                                      source_open,
+                                                      source_poll,
+                                                      source_close,
+                                                      NULL,
+                                                      NULL};
+
+static int number_of(weir_tensor *part)
+{
+	int number = *(const int32_t *)weir_tensor_data(part);
+
+	weir_tensor_release(part);
+	return number;
+}
+
+/* -- what the threads do ----------------------------------------------------------------------- */
+
+static void done(void *context, enum weir_status status, const weir_error *error, weir_tensor *const parts[],
+                 size_t count)
+{
+	(void)context, (void)error;
+	scene.status = status;
+	if (count != 0)
+		scene.number = number_of(parts[0]);
+	weir_model_assert(weiri_fetch_add_relaxed(&scene.ended, 1) == 0);
+}
+
+static void start(void)
+{
+	weir_model_assert(weir_iterator_start_next(scene.iterator, done, NULL, &scene.operation, NULL) == WEIR_OK);
+}
+
+static void start_and_cancel(void)
+{
+	start();
+	weir_pending_cancel(scene.operation, NULL);
+}
+
+static void cancel(void)
+{
+	weir_pending_cancel(scene.operation, NULL);
+}
+
+static void setup(void *context)
+{
+	const struct weir_pool_options options = {WEIR_POOL_OPTIONS_INIT, .flags = WEIR_POOL_NO_THREADS};
+	const enum weir_dtype dtype = WEIR_I32;
+	const struct weir_dataset_options types = {WEIR_DATASET_OPTIONS_INIT, .dtypes = &dtype, .width = 1};
+	struct weir_iterator_options reading = {WEIR_ITERATOR_OPTIONS_INIT};
+	struct weir_dataset_options used;
+	weir_dataset *dataset;
+
+	(void)context;
+	weir_model_assert(weir_pool_create(&options, &scene.pool, NULL) == WEIR_OK);
+	weir_model_assert(weiri_dataset_create(&source_kind, sizeof(weir_dataset), NULL, 0, NULL, &types, &used, &dataset,
+	                                       NULL) == WEIR_OK);
+	reading.pool = scene.pool;
+	weir_model_assert(weir_iterator_create(dataset, &reading, &scene.iterator, NULL) == WEIR_OK);
+	weir_dataset_release(dataset);
+	if (scene.scope.begun)
+		start();
+}
+
+static void run(void *context, size_t who)
+{
+	weir_tensor *part;
+
+	(void)context;
+	if (who == 0)
+		scene.scope.acts();
+	else if (who == 1)
+		for (size_t i = 0; i < scene.scope.helps; i++)
+			(void)weir_pool_help(scene.pool, 1);
+	else if (weir_iterator_next(scene.iterator, 0, NULL, &part, 1, NULL) == WEIR_OK)
+		scene.other = number_of(part);
+}
+
+/* The elements that nobody has got, in order. */
+static void take_the_rest(void)
+{
+	int next = 0;
+	weir_tensor *part;
+
+	if (scene.status == WEIR_OK)
+		weir_model_assert(scene.number != scene.other);
+	for (;;) {
+		while (next == scene.number || next == scene.other)
+			next++;
+		if (weir_iterator_next(scene.iterator, 0, NULL, &part, 1, NULL) != WEIR_OK)
+			break;
+		weir_model_assert(number_of(part) == next++);
+	}
+	weir_model_assert(next == ELEMENTS);
+}
+
+static void finish(void *context)
+{
+	(void)context;
+	while (weir_pool_help(scene.pool, 1) != 0)
+		;
+	weir_model_assert(weiri_load_relaxed(&scene.ended) == 1);
+	weir_model_assert(scene.status == WEIR_OK || scene.status == WEIR_CANCELLED);
+	weir_pending_release(scene.operation);
+	take_the_rest();
+	weir_model_assert(weir_iterator_destroy(scene.iterator, NULL) == WEIR_OK);
+	weir_model_assert(weir_pool_destroy(scene.pool, NULL) == WEIR_OK);
+}
+
+/* -- scopes ------------------------------------------------------------------------------------ */
+
+static struct weir_model_program program_of(const char *name, size_t threads, struct scope scope)
+{
+	scene = (struct scene){.scope = scope, .number = -1, .other = -1};
+	return (struct weir_model_program){name, threads, &scene, sizeof(scene), setup, run, finish};
+}
+
+static int check(const char *name, size_t threads, struct scope scope)
+{
+	struct weir_model_program program = program_of(name, threads, scope);
+
+	return scope_long() ? scope_as_far_as(&program, 1000000) : scope_preemptions(&program, 1);
+}
+
+int main(int argc, char **argv)
+{
+	const struct scope started = {start, 2, false, false}, cancelled = {start_and_cancel, 2, false, false};
+	const struct scope beside = {cancel, 2, false, true}, taken = {cancel, 1, true, true};
+	struct weir_model_program program;
+	int failed = 0;
+
+	scope_arguments(argc, argv);
+	failed |= check("iterator_start_beside_help", 2, started);
+	failed |= check("iterator_start_and_cancel_beside_help", 2, cancelled);
+	failed |= check("iterator_cancel_beside_help", 2, beside);
+	failed |= check("iterator_cancel_beside_help_and_taker", 3, taken);
+	program = program_of("iterator_cancel_stopped", 3, taken);
+	failed |= scope_stops(&program, scope_long() ? 2000 : 20, NULL, NULL);
+	return failed;
+}

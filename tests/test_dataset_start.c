@@ -1,0 +1,271 @@
+/*
+ * test_dataset_start.c - elements that are asked for without a thread that waits, and what a dump says
+ * of iterators.
+ */
+#include "dataset_kit.h"
+
+#include <sched.h>
+#include <weir/weir.h>
+
+#include "dump_kit.h"
+#include "failing_allocator.h"
+#include "run/countdown.h"
+
+static const uint64_t long_ns = 100000000000u;
+
+/* What one operation gave. */
+struct given {
+	_Atomic(uint32_t) ended;
+	enum weir_status status;
+	int64_t number;
+	size_t count;
+	weir_error error;
+	weir_iterator *destroys; /* in the completion, which is refused */
+	enum weir_status refused;
+};
+
+static void note(void *context, enum weir_status status, const weir_error *error, weir_tensor *const parts[],
+                 size_t count)
+{
+	struct given *given = context;
+
+	given->status = status;
+	given->count = count;
+	if (status == WEIR_OK) {
+		given->number = data_number(parts[0]);
+		weir_tensor_release(parts[0]);
+	} else {
+		given->error = *error;
+	}
+	if (given->destroys != NULL)
+		given->refused = weir_iterator_destroy(given->destroys, NULL);
+	weiri_store_release(&given->ended, 1u);
+}
+
+static weir_pending *start(weir_iterator *iterator, struct given *given)
+{
+	weir_pending *operation = NULL;
+	weir_error error;
+
+	*given = (struct given){.status = WEIR_INTERNAL};
+	cr_assert_eq(weir_iterator_start_next(iterator, note, given, &operation, &error), WEIR_OK, "%s", error.message);
+	return operation;
+}
+
+static bool has_ended(const struct given *given)
+{
+	return weiri_load_acquire(&given->ended) != 0;
+}
+
+static void await(const struct given *given)
+{
+	uint64_t deadline = weir_deadline_in(long_ns);
+
+	while (!has_ended(given)) {
+		cr_assert_lt(weir_now_ns(), deadline, "an operation did not end");
+		(void)sched_yield();
+	}
+}
+
+static void finish(weir_dataset *dataset, weir_iterator *iterator, weir_pool *pool)
+{
+	weir_dataset_release(dataset);
+	cr_assert_eq(weir_iterator_destroy(iterator, NULL), WEIR_OK);
+	cr_assert_eq(weir_pool_destroy(pool, NULL), WEIR_OK);
+}
+
+/* A function that is held back until it is let go. */
+struct hold {
+	struct weiri_latch begun, let_go;
+};
+
+static enum weir_status hold_back(void *context, weir_tensor *const in[], weir_tensor *out[], weir_error *error)
+{
+	struct hold *hold = context;
+
+	(void)error;
+	weiri_latch_set(&hold->begun);
+	while (!weiri_latch_is_set(&hold->let_go))
+		(void)sched_yield();
+	out[0] = weir_tensor_retain(in[0]);
+	return WEIR_OK;
+}
+
+static void hold_init(struct hold *hold)
+{
+	weiri_latch_init(&hold->begun);
+	weiri_latch_init(&hold->let_go);
+}
+
+Test(dataset_start, gives_each_element_and_then_the_end)
+{
+	for (size_t kind = 0; kind < 4; kind++) {
+		weir_pool *pool = kind == 0 ? NULL : data_pool(2);
+		weir_dataset *dataset = data_range(0, 20);
+		weir_iterator *iterator;
+		struct given given;
+
+		if (kind == 2)
+			dataset = data_batch(data_prefetch(dataset, 4), 1, 0);
+		if (kind == 3)
+			dataset = data_map(data_map(dataset, data_same, NULL, 3, 0), data_same, NULL, 1, 0);
+		iterator = data_iterate(dataset, pool);
+		for (int64_t i = 0; i < 20; i++) {
+			weir_pending *operation = start(iterator, &given);
+
+			cr_expect_eq(weir_pending_wait(operation, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
+			cr_expect_eq(given.status, WEIR_OK);
+			cr_expect_eq(given.count, 1);
+			cr_expect_eq(given.number, i, "kind %zu: %lld, expected %lld", kind, (long long)given.number, (long long)i);
+			weir_pending_release(operation);
+		}
+		cr_expect_eq(weir_iterator_position(iterator), 20);
+		weir_pending_release(start(iterator, &given));
+		await(&given);
+		cr_expect_eq(given.status, WEIR_OUT_OF_RANGE);
+		cr_expect(strstr(given.error.message, "the end, after 20 elements") != NULL, "%s", given.error.message);
+		finish(dataset, iterator, pool);
+	}
+}
+
+Test(dataset_start, operations_that_wait_end_in_their_order)
+{
+	weir_pool *pool = data_pool(1);
+	struct hold hold;
+	weir_dataset *dataset = data_map(data_range(0, 4), hold_back, &hold, 2, 0);
+	weir_iterator *iterator = data_iterate(dataset, pool);
+	struct given given[5];
+
+	hold_init(&hold);
+	for (size_t i = 0; i < 5; i++)
+		weir_pending_release(start(iterator, &given[i]));
+	cr_expect_not(has_ended(&given[0]));
+	weiri_latch_set(&hold.let_go);
+	for (size_t i = 0; i < 4; i++) {
+		await(&given[i]);
+		cr_expect_eq(given[i].status, WEIR_OK);
+		cr_expect_eq(given[i].number, (int64_t)i);
+	}
+	await(&given[4]);
+	cr_expect_eq(given[4].status, WEIR_OUT_OF_RANGE);
+	finish(dataset, iterator, pool);
+}
+
+Test(dataset_start, a_cancelled_operation_loses_no_element)
+{
+	weir_pool *pool = data_pool(1);
+	struct hold hold;
+	weir_dataset *dataset = data_map(data_range(0, 3), hold_back, &hold, 1, 0);
+	weir_iterator *iterator = data_iterate(dataset, pool);
+	struct data_list list;
+	struct given given;
+	weir_pending *operation;
+
+	hold_init(&hold);
+	operation = start(iterator, &given);
+	while (!weiri_latch_is_set(&hold.begun)) /* a task polls for it */
+		(void)sched_yield();
+	weir_pending_cancel(operation, NULL);
+	cr_expect(has_ended(&given));
+	cr_expect_eq(given.status, WEIR_CANCELLED);
+	weir_pending_release(operation);
+	weiri_latch_set(&hold.let_go);
+	data_take_some(iterator, 4, &list);
+	data_expect_range(&list, 0, 3);
+	finish(dataset, iterator, pool);
+}
+
+Test(dataset_start, destroy_ends_operations_that_wait)
+{
+	weir_pool *pool = data_pool(0);
+	weir_dataset *dataset = data_map(data_range(0, 3), data_same, NULL, 1, 0);
+	weir_iterator *iterator = data_iterate(dataset, pool);
+	struct given given;
+
+	weir_pending_release(start(iterator, &given));
+	cr_expect_not(has_ended(&given)); /* no thread runs the task */
+	finish(dataset, iterator, pool);
+	cr_expect_eq(given.status, WEIR_CANCELLED);
+	cr_expect(strstr(given.error.message, "it is being destroyed") != NULL, "%s", given.error.message);
+}
+
+Test(dataset_start, a_completion_cannot_destroy_its_iterator)
+{
+	weir_dataset *dataset = data_range(0, 3);
+	weir_iterator *iterator = data_iterate(dataset, NULL);
+	struct given given = {.destroys = iterator};
+
+	cr_assert_eq(weir_iterator_start_next(iterator, note, &given, NULL, NULL), WEIR_OK);
+	cr_expect_eq(given.refused, WEIR_FAILED_PRECONDITION);
+	cr_expect_eq(given.number, 0);
+	finish(dataset, iterator, NULL);
+}
+
+Test(dataset_start, null_is_refused)
+{
+	weir_dataset *dataset = data_range(0, 3);
+	weir_iterator *iterator = data_iterate(dataset, NULL);
+	weir_error error;
+
+	cr_expect_eq(weir_iterator_start_next(NULL, note, NULL, NULL, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_str_eq(error.message, "weir_iterator_start_next: iterator is NULL");
+	cr_expect_eq(weir_iterator_start_next(iterator, NULL, NULL, NULL, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_str_eq(error.message, "weir_iterator_start_next: done is NULL");
+	cr_expect_null(weir_iterator_dataset(NULL));
+	cr_expect_eq(weir_iterator_dataset(iterator), dataset);
+	cr_expect_str_eq(weir_iterator_name(iterator), "range");
+	cr_expect_eq(weir_dataset_dtype(dataset, 0), WEIR_I64);
+	cr_expect_eq((int)weir_dataset_dtype(dataset, 1), 0);
+	finish(dataset, iterator, NULL);
+}
+
+static enum weir_status start_one(const weir_allocator *allocator, void *pool)
+{
+	struct weir_dataset_options plain = {WEIR_DATASET_OPTIONS_INIT, .allocator = allocator};
+	struct weir_iterator_options reading = {WEIR_ITERATOR_OPTIONS_INIT, .pool = pool, .allocator = allocator};
+	weir_dataset *dataset = NULL;
+	weir_iterator *iterator = NULL;
+	struct given given = {.status = WEIR_INTERNAL};
+	enum weir_status status = weir_dataset_range(0, 1, 1, &plain, &dataset, NULL);
+
+	if (status == WEIR_OK)
+		status = weir_iterator_create(dataset, &reading, &iterator, NULL);
+	if (status == WEIR_OK)
+		status = weir_iterator_start_next(iterator, note, &given, NULL, NULL);
+	if (status == WEIR_OK)
+		cr_expect_eq(given.status, WEIR_OK);
+	weir_dataset_release(dataset);
+	cr_assert_eq(weir_iterator_destroy(iterator, NULL), WEIR_OK);
+	return status;
+}
+
+Test(dataset_start, each_allocation_that_fails_is_a_status)
+{
+	cr_expect_gt(fail_each_allocation(start_one, NULL), 3);
+}
+
+/* -- what a dump says -------------------------------------------------------------------------- */
+
+Test(dataset_start, a_dump_shows_windows_and_who_waits)
+{
+	weir_pool *pool = data_pool(1);
+	struct hold hold;
+	weir_dataset *dataset = data_prefetch(data_map(data_range(0, 9), hold_back, &hold, 3, 0), 5);
+	struct weir_iterator_options options = {WEIR_ITERATOR_OPTIONS_INIT, .pool = pool, .name = "digits"};
+	weir_iterator *iterator = NULL;
+	struct given given;
+
+	hold_init(&hold);
+	cr_assert_eq(weir_iterator_create(dataset, &options, &iterator, NULL), WEIR_OK);
+	expect_line("digits", "^iterator \"digits\" \\(number [0-9]+\\): 0 given; prefetch\\(5\\): 0 of 5 ahead; "
+	                      "map\\(3\\): 0 of 3 ahead$");
+	weir_pending_release(start(iterator, &given));
+	while (!weiri_latch_is_set(&hold.begun))
+		(void)sched_yield();
+	expect_line("digits", "^iterator \"digits\" \\(number [0-9]+\\): 0 given; prefetch\\(5\\): 0 of 5 ahead.*, "
+	                      "consumer waits; map\\(3\\): [1-3] of 3 ahead");
+	expect_line("digits", "^  waits: next, asynchronous, begun by thread [0-9]+ \".*\", for [0-9.]+ s$");
+	weiri_latch_set(&hold.let_go);
+	await(&given);
+	finish(dataset, iterator, pool);
+}
