@@ -27,7 +27,8 @@ static enum weir_status note(void *context, const struct weir_kernel_call *call,
 }
 
 /* Short, so that it runs where its inputs ended, whatever was measured. */
-static const struct weir_kernel short_note = {WEIR_KERNEL_INIT, .name = "note", .flags = WEIR_KERNEL_SHORT, .run = note};
+static const struct weir_kernel short_note = {WEIR_KERNEL_INIT, .name = "note", .flags = WEIR_KERNEL_SHORT,
+                                              .run = note};
 
 /* NODES kernels, and one that runs before all of them. */
 struct bench {
