@@ -354,6 +354,9 @@ Test(table_txn, writes_of_the_variable_of_a_table_are_refused)
 	expect_said(weir_var_assign_value(var, weir_value_pointer(table), 0, NULL, &error), WEIR_INVALID_ARGUMENT, &error,
 	            "variable \"t\": takes versions of a table, got a pointer");
 	cr_expect_eq(weir_txn_assign_value(txn, var, weir_value_pointer(table), NULL), WEIR_INVALID_ARGUMENT);
+	/* What a transaction reads can be written elsewhere, and a version of a table has one owner. */
+	expect_said(weir_txn_read_value(txn, var, &value, &error), WEIR_INVALID_ARGUMENT, &error,
+	            "variable \"t\" has versions of a table: use weir_table_txn_read()");
 	expect_said(weir_var_update_value(var, never, NULL, 0, NULL, &error), WEIR_INVALID_ARGUMENT, &error,
 	            "variable \"t\" has versions of a table: use weir_table_scatter()");
 	cr_expect_eq(weir_var_assign(var, one, 0, NULL, NULL), WEIR_INVALID_ARGUMENT);

@@ -21,8 +21,6 @@
 
 #include <weir/dlpack.h>
 
-#include "base/atomic.h"
-
 struct loan {
 	struct loan *next;
 	struct returned *returned;

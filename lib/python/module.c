@@ -32,8 +32,10 @@ static PyObject *flush(PyObject *module, PyObject *args, PyObject *keywords)
 	deadline_ns = deadline_of(timeout);
 	if (deadline_ns == 0)
 		return NULL;
-	Py_BEGIN_ALLOW_THREADS status = weir_reclaim_flush(deadline_ns);
-	Py_END_ALLOW_THREADS returned_empty(state->returned);
+	Py_BEGIN_ALLOW_THREADS
+	status = weir_reclaim_flush(deadline_ns);
+	Py_END_ALLOW_THREADS
+	returned_empty(state->returned);
 	return status == WEIR_OK ? Py_NewRef(Py_None) : raise_status(state, status, NULL);
 }
 
@@ -69,6 +71,30 @@ static PyObject *set_aiter(PyObject *module, PyObject *maker)
 	Py_RETURN_NONE;
 }
 
+/* The thread that imports need not be the main thread. */
+static int find_main_thread(struct state *state)
+{
+	PyObject *threading = PyImport_ImportModule("threading"), *thread = NULL, *number = NULL;
+
+	if (threading != NULL)
+		thread = PyObject_CallMethod(threading, "main_thread", NULL);
+	if (thread != NULL)
+		number = PyObject_GetAttrString(thread, "ident");
+	if (number != NULL)
+		state->main_thread = PyLong_AsUnsignedLong(number);
+	Py_XDECREF(number);
+	Py_XDECREF(thread);
+	Py_XDECREF(threading);
+	return PyErr_Occurred() != NULL ? -1 : 0;
+}
+
+/* The child of a fork has another main thread: the one that forked. */
+static PyObject *forked(PyObject *module, PyObject *none)
+{
+	(void)none;
+	return find_main_thread(state_of_module(module)) == 0 ? Py_NewRef(Py_None) : NULL;
+}
+
 static PyMethodDef functions[] = {
 	{"snapshot", module_snapshot, METH_O, "snapshot(vars) -> tuple of Views, all as of one instant."},
 	{"commit", (PyCFunction)(void (*)(void))module_commit, METH_VARARGS | METH_KEYWORDS,
@@ -79,6 +105,7 @@ static PyMethodDef functions[] = {
 	{"set_budget", set_budget, METH_O, "set_budget(bytes): how much replaced memory may wait to be freed."},
 	{"retired_bytes", retired_bytes, METH_NOARGS, "Bytes of replaced values that are not freed yet."},
 	{"_set_aiter", set_aiter, METH_O, NULL},
+	{"_forked", forked, METH_NOARGS, NULL},
 	{NULL, NULL, 0, NULL},
 };
 
@@ -115,23 +142,6 @@ static int add_exceptions(PyObject *module, struct state *state)
 	                  &state->closed) != 0)
 		return -1;
 	return add_exception(module, "weir.Aborted", "A variable had a newer version.", state->error, &state->aborted);
-}
-
-/* The thread that imports need not be the main thread. */
-static int find_main_thread(struct state *state)
-{
-	PyObject *threading = PyImport_ImportModule("threading"), *thread = NULL, *number = NULL;
-
-	if (threading != NULL)
-		thread = PyObject_CallMethod(threading, "main_thread", NULL);
-	if (thread != NULL)
-		number = PyObject_GetAttrString(thread, "ident");
-	if (number != NULL)
-		state->main_thread = PyLong_AsUnsignedLong(number);
-	Py_XDECREF(number);
-	Py_XDECREF(thread);
-	Py_XDECREF(threading);
-	return PyErr_Occurred() != NULL ? -1 : 0;
 }
 
 static int execute(PyObject *module)

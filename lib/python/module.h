@@ -17,6 +17,8 @@
 #include <string.h>
 #include <weir/weir.h>
 
+#include "base/atomic.h"
+
 struct state {
 	PyTypeObject *view, *var, *watch, *queue, *ring;
 	PyObject *error, *closed, *aborted, *empty, *full;
@@ -46,9 +48,9 @@ PyObject *raise_status(const struct state *state, enum weir_status status, const
 
 /*
  * A call that may block: begin_wait() lets the GIL go, end_wait() takes it again. Between them, on the
- * main thread, a signal runs its Python handler at once. If that raises, the call ends with
- * WEIR_CANCELLED and end_wait() returns false, with the exception set. If the call was complete
- * already, end_wait(completed) returns true, and the exception is raised a moment later.
+ * main thread, a signal runs its Python handler at once. If that raises, the call ends, and end_wait()
+ * returns false with the exception set. The call may have been complete nevertheless: its status says
+ * so, and the caller must keep or release what it got.
  */
 struct wait {
 	PyThreadState *saved;
@@ -56,7 +58,22 @@ struct wait {
 	bool is_main, raised;
 };
 void begin_wait(const struct state *state, struct wait *wait);
-bool end_wait(struct wait *wait, bool completed);
+bool end_wait(struct wait *wait);
+
+/*
+ * What a call had taken when a handler raised: the next call that takes gets it first. Only the main
+ * thread has handlers, and it takes what is there before it waits; so there is at most one.
+ */
+static inline void keep_unread(_Atomic(PyObject *) *unread, PyObject *item)
+{
+	Py_XDECREF(weiri_exchange_acq_rel(unread, item)); /* [acq_rel] the item, from thread to thread */
+}
+
+static inline PyObject *take_unread(_Atomic(PyObject *) *unread)
+{
+	/* [relaxed] a look; [acquire] the item that keep_unread() left. */
+	return weiri_load_relaxed(unread) != NULL ? weiri_exchange_acquire(unread, (PyObject *)NULL) : NULL;
+}
 
 /* -- lent.c: memory of Python in tensors --------------------------------------------------------- */
 

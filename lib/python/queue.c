@@ -8,8 +8,10 @@
 #include "module.h"
 
 struct queue {
-	PyObject_HEAD weir_queue *queue;
+	PyObject_HEAD
+	weir_queue *queue;
 	PyObject *waiters; /* a dict of the package: what waits in event loops */
+	_Atomic(PyObject *) unread;
 };
 
 static weir_queue *queue_of(PyObject *self)
@@ -55,6 +57,7 @@ static void queue_dealloc(PyObject *self)
 
 	(void)weir_queue_destroy(queue->queue, NULL); /* each call holds a reference to the object */
 	Py_XDECREF(queue->waiters);
+	Py_XDECREF(take_unread(&queue->unread));
 	free_object(self);
 }
 
@@ -102,7 +105,7 @@ static PyObject *put_slowly(PyObject *self, PyObject *item, uint64_t deadline_ns
 	Py_INCREF(item);
 	begin_wait(state, &wait);
 	status = weir_queue_enqueue(queue_of(self), item, deadline_ns, NULL, &error);
-	if (!end_wait(&wait, status == WEIR_OK)) {
+	if (!end_wait(&wait)) {
 		if (status != WEIR_OK)
 			Py_DECREF(item);
 		return NULL;
@@ -166,9 +169,9 @@ static PyObject *get_slowly(PyObject *self, uint64_t deadline_ns)
 
 	begin_wait(state, &wait);
 	status = weir_queue_dequeue(queue_of(self), &item, deadline_ns, NULL, &error);
-	if (!end_wait(&wait, status == WEIR_OK)) {
+	if (!end_wait(&wait)) {
 		if (status == WEIR_OK)
-			Py_DECREF((PyObject *)item); /* only where an exception could not be raised later */
+			keep_unread(&((struct queue *)(void *)self)->unread, item);
 		return NULL;
 	}
 	if (status == WEIR_OK)
@@ -185,7 +188,8 @@ static PyObject *queue_get(PyObject *self, PyObject *const *args, Py_ssize_t cou
 		PyErr_SetString(PyExc_TypeError, "get(timeout=None) takes at most one argument, by position");
 		return NULL;
 	}
-	if (weir_queue_try_dequeue(queue_of(self), &item) == WEIR_OK)
+	item = take_unread(&((struct queue *)(void *)self)->unread);
+	if (item != NULL || weir_queue_try_dequeue(queue_of(self), &item) == WEIR_OK)
 		return item;
 	if (count == 1)
 		deadline_ns = deadline_of(args[0]);
@@ -198,6 +202,9 @@ static PyObject *queue_get_nowait(PyObject *self, PyObject *none)
 	void *item;
 
 	(void)none;
+	item = take_unread(&((struct queue *)(void *)self)->unread);
+	if (item != NULL)
+		return item;
 	status = weir_queue_try_dequeue(queue_of(self), &item);
 	if (status == WEIR_OK)
 		return item;
@@ -223,7 +230,7 @@ static PyObject *put_items(PyObject *self, PyObject *tuple, uint64_t deadline_ns
 		items[i] = Py_NewRef(PyTuple_GetItem(tuple, (Py_ssize_t)i));
 	begin_wait(state, &wait);
 	status = weir_queue_enqueue_many(queue_of(self), items, count, deadline_ns, NULL, &done, &error);
-	whole = end_wait(&wait, status == WEIR_OK);
+	whole = end_wait(&wait);
 	for (size_t i = done; i < count; i++)
 		Py_DECREF((PyObject *)items[i]);
 	free(items);
@@ -286,12 +293,15 @@ static PyObject *queue_get_many(PyObject *self, PyObject *args, PyObject *keywor
 	items = calloc((size_t)most, sizeof(*items));
 	if (items == NULL)
 		return PyErr_NoMemory();
-	if (weir_queue_try_dequeue_many(queue_of(self), items, (size_t)most, &done) == WEIR_OK) {
+	first = take_unread(&((struct queue *)(void *)self)->unread);
+	if (first == NULL && weir_queue_try_dequeue_many(queue_of(self), items, (size_t)most, &done) == WEIR_OK) {
 		list = list_of(items, done);
 	} else {
-		first = get_slowly(self, deadline_ns);
+		if (first == NULL)
+			first = get_slowly(self, deadline_ns);
 		if (first != NULL) {
 			items[0] = first;
+			done = 0;
 			(void)weir_queue_try_dequeue_many(queue_of(self), items + 1, (size_t)most - 1, &done);
 			list = list_of(items, done + 1);
 		}
@@ -314,10 +324,11 @@ static PyObject *queue_close(PyObject *self, PyObject *args, PyObject *keywords)
 		return NULL;
 	if (text != NULL)
 		(void)PyOS_snprintf(cause.message, sizeof(cause.message), "%s", text);
-	Py_BEGIN_ALLOW_THREADS status =
+	Py_BEGIN_ALLOW_THREADS
+	status =
 		weir_queue_close(queue_of(self), cancels ? WEIR_CLOSE_CANCEL : WEIR_CLOSE_DRAIN, text != NULL ? &cause : NULL);
-	Py_END_ALLOW_THREADS return status == WEIR_OK ? Py_NewRef(Py_None)
-												  : raise_status(state_of_type(Py_TYPE(self)), status, NULL);
+	Py_END_ALLOW_THREADS
+	return status == WEIR_OK ? Py_NewRef(Py_None) : raise_status(state_of_type(Py_TYPE(self)), status, NULL);
 }
 
 /* -- iteration and event loops ------------------------------------------------------------------ */
@@ -385,7 +396,10 @@ static PyObject *queue_waiters(PyObject *self, void *closure)
 
 static Py_ssize_t queue_length(PyObject *self)
 {
-	return (Py_ssize_t)weir_queue_size_approx(queue_of(self));
+	/* [relaxed] a number */
+	const bool has_unread = weiri_load_relaxed(&((struct queue *)(void *)self)->unread) != NULL;
+
+	return (Py_ssize_t)weir_queue_size_approx(queue_of(self)) + has_unread;
 }
 
 static PyObject *queue_closed(PyObject *self, void *closure)

@@ -6,7 +6,9 @@
 #include <weir/shm_ring.h>
 
 struct ring {
-	PyObject_HEAD weir_shm_ring *ring;
+	PyObject_HEAD
+	weir_shm_ring *ring;
+	_Atomic(PyObject *) unread; /* a message that a call had got when a signal's handler raised */
 };
 
 static weir_shm_ring *ring_of(PyObject *self)
@@ -66,6 +68,7 @@ static PyObject *ring_attach(PyObject *class, PyObject *number)
 static void ring_dealloc(PyObject *self)
 {
 	(void)weir_shm_ring_destroy(ring_of(self), NULL); /* each call holds a reference to the object */
+	Py_XDECREF(take_unread(&((struct ring *)(void *)self)->unread));
 	free_object(self);
 }
 
@@ -97,7 +100,7 @@ static PyObject *ring_put(PyObject *self, PyObject *args, PyObject *keywords)
 	begin_wait(state, &wait);
 	status = weir_shm_ring_enqueue(ring_of(self), message.len > 0 ? message.buf : "", (size_t)message.len, deadline_ns,
 	                               NULL, &error);
-	if (!end_wait(&wait, status == WEIR_OK)) {
+	if (!end_wait(&wait)) {
 		PyBuffer_Release(&message);
 		return NULL;
 	}
@@ -123,7 +126,7 @@ static PyObject *ring_get(PyObject *self, PyObject *args, PyObject *keywords)
 	static char *names[] = {"timeout", NULL};
 	struct state *state = state_of_type(Py_TYPE(self));
 	struct weir_shm_frame frame;
-	PyObject *timeout = NULL;
+	PyObject *timeout = NULL, *message;
 	enum weir_status status;
 	uint64_t deadline_ns;
 	struct wait wait;
@@ -134,13 +137,16 @@ static PyObject *ring_get(PyObject *self, PyObject *args, PyObject *keywords)
 	deadline_ns = deadline_of(timeout);
 	if (deadline_ns == 0)
 		return NULL;
+	message = take_unread(&((struct ring *)(void *)self)->unread);
+	if (message != NULL)
+		return message;
 	if (weir_shm_ring_try_take(ring_of(self), &frame) == WEIR_OK)
 		return bytes_of(self, &frame);
 	begin_wait(state, &wait);
 	status = weir_shm_ring_take(ring_of(self), &frame, deadline_ns, NULL, &error);
-	if (!end_wait(&wait, status == WEIR_OK)) {
+	if (!end_wait(&wait)) {
 		if (status == WEIR_OK)
-			(void)weir_shm_ring_release(ring_of(self), &frame);
+			keep_unread(&((struct ring *)(void *)self)->unread, bytes_of(self, &frame));
 		return NULL;
 	}
 	if (status == WEIR_DEADLINE_EXCEEDED) {

@@ -7,12 +7,14 @@
 #include "module.h"
 
 struct var {
-	PyObject_HEAD weir_var *var;
+	PyObject_HEAD
+	weir_var *var;
 	struct state *state; /* reading looks it up no more */
 };
 
 struct watch {
-	PyObject_HEAD weir_watch *watch;
+	PyObject_HEAD
+	weir_watch *watch;
 	PyObject *var; /* the watch must not outlive it */
 };
 
@@ -72,8 +74,18 @@ static void var_dealloc(PyObject *self)
 {
 	weir_var *var = var_of(self);
 
-	Py_BEGIN_ALLOW_THREADS(void) weir_var_destroy(var, NULL);
-	Py_END_ALLOW_THREADS free_object(self);
+	Py_BEGIN_ALLOW_THREADS(void)
+	weir_var_destroy(var, NULL);
+	Py_END_ALLOW_THREADS
+	free_object(self);
+}
+
+/* A signal's handler has raised. What the call had got is released. */
+static PyObject *interrupted(enum weir_status status, weir_read *read)
+{
+	if (status == WEIR_OK)
+		weir_read_release(read);
+	return NULL;
 }
 
 /* -- reading ------------------------------------------------------------------------------------ */
@@ -139,8 +151,8 @@ static PyObject *var_wait(PyObject *self, PyObject *args, PyObject *keywords)
 		return NULL;
 	begin_wait(state, &wait);
 	status = weir_var_wait(var_of(self), newer_than, deadline_ns, NULL, &read, &error);
-	if (!end_wait(&wait, status == WEIR_OK))
-		return NULL;
+	if (!end_wait(&wait))
+		return interrupted(status, &read);
 	return status == WEIR_OK ? view_of_read(state, &read) : raise_status(state, status, error.message);
 }
 
@@ -192,8 +204,8 @@ static PyObject *write_by(write_fn *fn, const char *format, PyObject *self, PyOb
 	begin_wait(state, &wait);
 	status = fn(var_of(self), write.value, write.deadline_ns, &read, &error);
 	weir_tensor_release(write.value);
-	if (!end_wait(&wait, status == WEIR_OK))
-		return NULL;
+	if (!end_wait(&wait))
+		return interrupted(status, &read);
 	return published(state, status, &error, &read);
 }
 
@@ -232,8 +244,8 @@ static PyObject *var_compare_assign(PyObject *self, PyObject *args, PyObject *ke
 	begin_wait(state, &wait);
 	status = weir_var_compare_assign(var_of(self), expected, write.value, write.deadline_ns, &read, &error);
 	weir_tensor_release(write.value);
-	if (!end_wait(&wait, status == WEIR_OK))
-		return NULL;
+	if (!end_wait(&wait))
+		return interrupted(status, &read);
 	return published(state, status, &error, &read);
 }
 
@@ -255,8 +267,8 @@ static PyObject *var_exchange(PyObject *self, PyObject *args, PyObject *keywords
 	begin_wait(state, &wait);
 	status = weir_var_exchange(var_of(self), write.value, write.deadline_ns, &read, &error);
 	weir_tensor_release(write.value);
-	if (!end_wait(&wait, status == WEIR_OK))
-		return NULL;
+	if (!end_wait(&wait))
+		return interrupted(status, &read);
 	return status == WEIR_OK ? view_of_read(state, &read) : raise_status(state, status, error.message);
 }
 
@@ -288,8 +300,8 @@ static PyObject *update_once(struct state *state, PyObject *self, PyObject *fn, 
 	begin_wait(state, &wait);
 	status = weir_var_compare_assign(var_of(self), expected, tensor, deadline_ns, &read, &error);
 	weir_tensor_release(tensor);
-	if (!end_wait(&wait, status == WEIR_OK))
-		return NULL;
+	if (!end_wait(&wait))
+		return interrupted(status, &read);
 	*again = status == WEIR_ABORTED;
 	return *again ? NULL : published(state, status, &error, &read);
 }
@@ -309,8 +321,8 @@ static PyObject *var_update(PyObject *self, PyObject *args, PyObject *keywords)
 		return NULL;
 	do
 		version = update_once(state, self, fn, deadline_ns, &again);
-	while (again);
-	return version;
+	while (again && weir_now_ns() < deadline_ns);
+	return again ? raise_status(state, WEIR_DEADLINE_EXCEEDED, "other writes came first each time") : version;
 }
 
 /* -- several variables -------------------------------------------------------------------------- */
@@ -415,8 +427,11 @@ static PyObject *commit_parts(const struct state *state, struct weir_commit_part
 
 	begin_wait(state, &wait);
 	status = weir_var_commit(parts, (size_t)count, deadline_ns, reads, &error);
-	if (!end_wait(&wait, status == WEIR_OK))
+	if (!end_wait(&wait)) {
+		if (status == WEIR_OK)
+			weir_read_release_many(reads, (size_t)count);
 		return NULL;
+	}
 	if (status != WEIR_OK)
 		return raise_status(state, status, error.message);
 	versions = PyTuple_New(count);

@@ -8,11 +8,10 @@
 
 #include <weir/dlpack.h>
 
-#include "base/atomic.h"
-
 struct view {
-	PyObject_HEAD weir_read read; /* cleared by release() */
-	_Atomic(size_t) exports;      /* buffers that show it */
+	PyObject_HEAD
+	weir_read read;          /* cleared by release() */
+	_Atomic(size_t) exports; /* buffers that show it */
 };
 
 _Static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "dims are shown as they are");
@@ -105,6 +104,10 @@ static int view_getbuffer(PyObject *self, Py_buffer *buffer, int flags)
 	if (tensor == NULL)
 		return -1;
 	shape = weir_tensor_shape(tensor);
+	if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && shape->rank > 1) {
+		PyErr_SetString(PyExc_BufferError, "the elements of a view are row-major");
+		return -1;
+	}
 	if ((flags & PyBUF_WRITABLE) == PyBUF_WRITABLE || format_of(weir_tensor_dtype(tensor)) == NULL) {
 		(void)PyErr_Format(PyExc_BufferError, "a view %s %s",
 		                   format_of(weir_tensor_dtype(tensor)) == NULL ? "shows no buffer of" : "cannot be written:",
@@ -133,7 +136,9 @@ static int view_getbuffer(PyObject *self, Py_buffer *buffer, int flags)
 
 		for (int i = buffer->ndim; i-- > 0;) {
 			strides[i] = stride;
-			stride *= shape->dims[i];
+			/* Where there are no elements, the other dims may be so large that no stride is. */
+			if (__builtin_mul_overflow(stride, shape->dims[i] != 0 ? shape->dims[i] : 1, &stride))
+				stride = buffer->itemsize;
 		}
 		buffer->strides = strides;
 	}
@@ -173,12 +178,20 @@ static void end_versioned(PyObject *capsule)
 	managed->deleter(managed);
 }
 
+static bool two_numbers(PyObject *tuple, const char *name, int *first, int *second)
+{
+	if (PyTuple_Check(tuple) && PyTuple_Size(tuple) == 2)
+		return PyArg_ParseTuple(tuple, "ii", first, second) != 0;
+	(void)PyErr_Format(PyExc_TypeError, "%s must be a tuple of two numbers", name);
+	return false;
+}
+
 /* The memory cannot go to another device, nor be copied here. */
 static bool can_give(PyObject *stream, PyObject *device, PyObject *copy)
 {
 	int type = WEIR_DLPACK_CPU, id = 0;
 
-	if (device != NULL && device != Py_None && !PyArg_ParseTuple(device, "ii;dl_device", &type, &id))
+	if (device != NULL && device != Py_None && !two_numbers(device, "dl_device", &type, &id))
 		return false;
 	if (type != WEIR_DLPACK_CPU || copy == Py_True || (stream != NULL && stream != Py_None)) {
 		PyErr_SetString(PyExc_BufferError, "a view is memory of the CPU, and is not copied");
@@ -202,7 +215,7 @@ static PyObject *view_dlpack(PyObject *self, PyObject *args, PyObject *keywords)
 
 	if (!PyArg_ParseTupleAndKeywords(args, keywords, "|$OOOO:__dlpack__", names, &stream, &version, &device, &copy))
 		return NULL;
-	if (version != NULL && version != Py_None && !PyArg_ParseTuple(version, "ii;max_version", &major, &minor))
+	if (version != NULL && version != Py_None && !two_numbers(version, "max_version", &major, &minor))
 		return NULL;
 	tensor = view_tensor(self);
 	if (tensor == NULL || !can_give(stream, device, copy))

@@ -31,7 +31,7 @@ uint64_t deadline_of(PyObject *timeout)
 PyObject *raise_status(const struct state *state, enum weir_status status, const char *message)
 {
 	const char *text = message != NULL && message[0] != '\0' ? message : weir_status_name(status);
-	PyObject *type = state->error;
+	PyObject *type = state->error, *words;
 
 	switch (status) {
 	case WEIR_RESOURCE_EXHAUSTED: type = PyExc_MemoryError; break;
@@ -44,7 +44,11 @@ PyObject *raise_status(const struct state *state, enum weir_status status, const
 	case WEIR_ABORTED: type = state->aborted; break;
 	default: break;
 	}
-	PyErr_SetString(type, text);
+	/* A message may have been cut inside a letter. */
+	words = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+	if (words != NULL)
+		PyErr_SetObject(type, words);
+	Py_XDECREF(words);
 	return NULL;
 }
 
@@ -60,6 +64,7 @@ static int run_handlers(void *context)
 		wait->raised = true;
 		PyErr_Fetch(&wait->exception[0], &wait->exception[1], &wait->exception[2]);
 	}
+	(void)weir_thread_set_interrupt(run_handlers, wait); /* a handler that waited has taken it away */
 	wait->saved = PyEval_SaveThread();
 	return wait->raised;
 }
@@ -73,33 +78,12 @@ void begin_wait(const struct state *state, struct wait *wait)
 	wait->saved = PyEval_SaveThread();
 }
 
-/* A pending call of the main thread. */
-static int raise_late(void *context)
+bool end_wait(struct wait *wait)
 {
-	PyObject **exception = context;
-
-	PyErr_Restore(exception[0], exception[1], exception[2]);
-	free(exception);
-	return -1;
-}
-
-bool end_wait(struct wait *wait, bool completed)
-{
-	PyObject **late;
-
 	PyEval_RestoreThread(wait->saved);
 	if (wait->is_main)
 		(void)weir_thread_set_interrupt(NULL, NULL);
-	if (!wait->raised)
-		return true;
-	late = completed ? malloc(sizeof(wait->exception)) : NULL;
-	if (late == NULL) {
+	if (wait->raised)
 		PyErr_Restore(wait->exception[0], wait->exception[1], wait->exception[2]);
-		return false;
-	}
-	memcpy(late, wait->exception, sizeof(wait->exception));
-	if (Py_AddPendingCall(raise_late, late) == 0)
-		return true;
-	(void)raise_late(late); /* too many are pending */
-	return false;
+	return !wait->raised;
 }

@@ -344,6 +344,12 @@ class Queues(unittest.TestCase):
         with self.assertRaises(weir.Closed):
             q.get_nowait()
 
+    def test_a_cause_that_is_cut_is_still_text(self):
+        q = weir.Queue(1)
+        q.close("a" + "\u00e9" * 400)
+        with self.assertRaisesRegex(weir.Closed, "a\u00e9\u00e9"):
+            q.get()
+
     def test_iteration_ends_with_the_queue(self):
         q = weir.Queue(64)
         threads = [threading.Thread(target=lambda: [q.put(i) for i in range(500)]) for _ in range(3)]
@@ -414,6 +420,49 @@ class Loops(unittest.TestCase):
 
         self.assertEqual(asyncio.run(main()), "kept")
 
+    def test_a_side_that_ends_late_leaves_the_next_one_alone(self):
+        async def main():
+            q, loop, out = weir.Queue(8), asyncio.get_running_loop(), []
+
+            async def take(name):
+                out.append((name, await weir.aget(q)))
+
+            tasks = [asyncio.ensure_future(take(0))]
+            await asyncio.sleep(0.01)
+
+            def in_one_iteration():
+                q.put_nowait("first")
+                loop.call_soon(lambda: tasks.append(asyncio.ensure_future(take(1))))
+                loop.call_soon(lambda: (q.get_nowait(), tasks[0].cancel()))
+
+            loop.call_soon(in_one_iteration)
+            await asyncio.sleep(0.02)
+            tasks.append(asyncio.ensure_future(take(2)))
+            await asyncio.sleep(0.01)
+            q.put_many("ab")
+            await asyncio.wait_for(asyncio.gather(*tasks[1:]), PATIENCE)
+            return out, q._waiters
+
+        self.assertEqual(asyncio.run(main()), ([(1, "a"), (2, "b")], {}))
+
+    def test_a_wait_that_is_closed_or_could_not_begin_leaves_nothing_behind(self):
+        async def main():
+            q, loop = weir.Queue(2), asyncio.get_running_loop()
+            waiting = weir.aget(q)
+            waiting.send(None)
+            waiting.close()
+            self.assertEqual(q._waiters, {})
+            add_reader, loop.add_reader = loop.add_reader, lambda *words: os.open("/nowhere", os.O_RDONLY)
+            with self.assertRaises(OSError):
+                await weir.aget(q)
+            loop.add_reader = add_reader
+            task = asyncio.ensure_future(weir.aget(q))
+            await asyncio.sleep(0)
+            q.put(1)
+            return await asyncio.wait_for(task, PATIENCE)
+
+        self.assertEqual(asyncio.run(main()), 1)
+
     def test_a_watch_tells_of_newer_versions(self):
         var = weir.Var(0)
         watch = var.watch(1)
@@ -482,6 +531,82 @@ threading.Thread(target=send).start()
 print(q.get(20))
 """
         self.assertEqual(run_python(code).stdout, "by the handler\n")
+
+
+    def test_a_handler_that_waits_itself_leaves_the_wait_its_signals(self):
+        code = """
+import os, signal, threading, time, weir
+q, var, seen = weir.Queue(1), weir.Var(0), []
+def handler(number, frame):
+    seen.append(number)
+    if len(seen) > 1:
+        raise KeyboardInterrupt
+    var.assign(1)
+signal.signal(signal.SIGUSR1, handler)
+def send():
+    while len(seen) < 2:
+        os.kill(os.getpid(), signal.SIGUSR1)
+        time.sleep(0.05)
+threading.Thread(target=send, daemon=True).start()
+try:
+    q.get(20)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+        self.assertEqual(run_python(code).stdout, "interrupted\n")
+
+    def test_what_arrives_while_the_handler_runs_is_not_lost(self):
+        code = """
+import os, signal, threading, time, weir
+q, in_handler, put = weir.Queue(1), threading.Event(), []
+def handler(number, frame):
+    in_handler.set()
+    while not put:
+        time.sleep(0.001)
+    raise KeyboardInterrupt
+signal.signal(signal.SIGINT, handler)
+def send():
+    while not in_handler.is_set():
+        os.kill(os.getpid(), signal.SIGINT)
+        in_handler.wait(0.05)
+    q.put("kept")
+    put.append(1)
+threading.Thread(target=send, daemon=True).start()
+try:
+    q.get(20)
+except KeyboardInterrupt:
+    print(len(q), q.get(20))
+"""
+        self.assertEqual(run_python(code).stdout, "1 kept\n")
+
+    def test_the_thread_that_forks_is_the_main_thread_of_the_child(self):
+        code = """
+import os, signal, threading, time, weir
+q = weir.Queue(1)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+def fork():
+    child = os.fork()
+    if child == 0:
+        try:
+            q.get(20)
+        except KeyboardInterrupt:
+            os._exit(7)
+        os._exit(1)
+    while os.waitpid(child, os.WNOHANG) == (0, 0):
+        try:
+            if open(f"/proc/{child}/stat").read().rsplit(")", 1)[1].split()[0] == "S":
+                os.kill(child, signal.SIGINT)
+        except OSError:
+            pass
+        time.sleep(0.01)
+    print("over")
+thread = threading.Thread(target=fork)
+thread.start()
+thread.join()
+"""
+        begun = time.monotonic()
+        self.assertEqual(run_python(code).stdout, "over\n")
+        self.assertLess(time.monotonic() - begun, 15)
 
 
 class Ends(unittest.TestCase):

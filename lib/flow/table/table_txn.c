@@ -33,15 +33,15 @@ static enum weir_status check_not_null(const weir_txn *txn, const weir_table *ta
 enum weir_status weir_table_txn_read(weir_txn *txn, weir_table *table, weir_table_view *view, weir_error *error)
 {
 	enum weir_status status = check_not_null(txn, table, view, "the place for the view", error);
-	weir_value value;
 	uint64_t version;
+	void *root;
 
 	if (status == WEIR_OK)
-		status = weir_txn_read_value(txn, table->var, &value, error);
+		status = weiri_txn_read_root(txn, table->var, &root, error);
 	if (status != WEIR_OK)
 		return status;
 	version = weir_txn_version(txn, table->var);
-	*view = (weir_table_view){version, {.pointer = value.pointer, .version = version}};
+	*view = (weir_table_view){version, {.pointer = root, .version = version}};
 	return WEIR_OK;
 }
 
@@ -87,8 +87,8 @@ static enum weir_status scatter_again(weir_table *table, struct weiri_draft *dra
 static enum weir_status scatter_in(weir_txn *txn, weir_table *table, const struct weiri_scatter *scatter,
                                    weir_error *error)
 {
-	weir_value value;
-	enum weir_status status = weir_txn_read_value(txn, table->var, &value, error);
+	void *newest;
+	enum weir_status status = weiri_txn_read_root(txn, table->var, &newest, error);
 	struct weiri_draft draft;
 
 	if (status != WEIR_OK)
@@ -96,7 +96,7 @@ static enum weir_status scatter_in(weir_txn *txn, weir_table *table, const struc
 	weiri_draft_init(&draft, table->geometry);
 	draft.root = weiri_txn_table_root(txn, table->var);
 	if (draft.root == NULL)
-		status = scatter_first(txn, table, &draft, value.pointer, scatter, error);
+		status = scatter_first(txn, table, &draft, newest, scatter, error);
 	else
 		status = scatter_again(table, &draft, scatter, error);
 	weiri_draft_fini(&draft, table->geometry);

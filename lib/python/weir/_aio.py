@@ -29,7 +29,9 @@ class _Side:
         self.end_if_idle()
 
     def end_if_idle(self) -> None:
-        if not self.futures and self.home.pop((self.loop, self.fileno), None) is self:
+        key = self.loop, self.fileno
+        if not self.futures and self.home.get(key) is self:
+            del self.home[key]
             self.loop.remove_reader(self.fileno)
 
     async def wait(self) -> None:
@@ -37,20 +39,21 @@ class _Side:
         self.futures.append(future)
         try:
             await future
-        finally:
-            if future.cancelled():
-                if future in self.futures:
-                    self.futures.remove(future)
-                self.end_if_idle()
+        finally:  # also if the coroutine is closed
+            future.cancel()
+            if future in self.futures:
+                self.futures.remove(future)
+            self.end_if_idle()
 
 
 def _side(queue: Queue[typing.Any], fileno: int) -> _Side:
     loop = asyncio.get_running_loop()
     home = queue._waiters
-    if (loop, fileno) not in home:
-        home[loop, fileno] = _Side(loop, fileno, home)
-        loop.add_reader(fileno, home[loop, fileno].wake_one)
-    side: _Side = home[loop, fileno]
+    side: typing.Optional[_Side] = home.get((loop, fileno))
+    if side is None:
+        side = _Side(loop, fileno, home)
+        loop.add_reader(fileno, side.wake_one)  # may fail
+        home[loop, fileno] = side
     return side
 
 

@@ -134,6 +134,9 @@ static enum weir_status sleep_once(struct weiri_bell *bell, const struct weiri_b
 
 	if (status != WEIR_WOULD_BLOCK)
 		return status;
+	/* A token that fired before the bit was set has counted in the word, and wakes nobody any more. */
+	if (weir_cancel_fired(wait->cancel))
+		return WEIR_WOULD_BLOCK;
 	if (weiri_futex_wait_shared(bell->word, word, deadline_ns < look_ns ? deadline_ns : look_ns) ==
 	    WEIRI_FUTEX_SIGNALLED)
 		*interrupted = weiri_interrupt_ends_wait();

@@ -96,7 +96,9 @@ static void show(struct export *export, struct weir_dlpack_type type, struct wei
 	for (uint32_t i = shape->rank; i-- > 0;) {
 		export->dims[i] = shape->dims[i];
 		export->strides[i] = stride;
-		stride *= shape->dims[i] != 0 ? shape->dims[i] : 1;
+		/* Where there are no elements, the other dims may be so large that no stride is. */
+		if (__builtin_mul_overflow(stride, shape->dims[i] != 0 ? shape->dims[i] : 1, &stride))
+			stride = 1;
 	}
 	/* DLPack has no pointer to const; the flags of the versioned form say it. */
 	memcpy(&out->data, &(const void *){weir_tensor_data(export->tensor)}, sizeof(out->data));
@@ -186,9 +188,11 @@ static bool is_row_major(const struct weir_dlpack_tensor *given)
 {
 	int64_t stride = 1;
 
-	for (int32_t i = given->rank; given->strides != NULL && i-- > 0;) {
+	for (int32_t i = 0; i < given->rank; i++) {
 		if (given->dims[i] == 0)
 			return true; /* no elements */
+	}
+	for (int32_t i = given->rank; given->strides != NULL && i-- > 0;) {
 		if (given->dims[i] != 1 && given->strides[i] != stride)
 			return false;
 		stride *= given->dims[i];

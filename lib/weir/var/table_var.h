@@ -37,6 +37,8 @@ WEIRI_SHARED enum weir_status weiri_table_var_destroy(weir_var *var, weir_error 
 /* weir_var_update_value(), which refuses such a variable; fn() stores a root in next->pointer. */
 WEIRI_SHARED enum weir_status weiri_table_var_update(weir_var *var, weir_update_value_fn *fn, void *context,
                                                      uint64_t deadline_ns, weir_read *published, weir_error *error);
+/* weir_txn_read_value(), which refuses such a variable: *root is the newest, or what was assigned. */
+WEIRI_SHARED enum weir_status weiri_txn_read_root(weir_txn *txn, weir_var *var, void **root, weir_error *error);
 /* Returns the root that the transaction would publish, or NULL if it would publish none. */
 WEIRI_SHARED void *weiri_txn_table_root(const weir_txn *txn, const weir_var *var);
 /* Returns true if the handle, or what a read section shows, is a version of a table's variable. */

@@ -279,13 +279,11 @@ static enum weir_status fail_null_read(const weir_txn *txn, const weir_var *var,
 	                                : "the place for the value");
 }
 
-enum weir_status weir_txn_read_value(weir_txn *txn, weir_var *var, weir_value *value, weir_error *error)
+static enum weir_status read_value(weir_txn *txn, weir_var *var, weir_value *value, weir_error *error)
 {
 	struct entry *entry;
 	enum weir_status status;
 
-	if (txn == NULL || var == NULL || value == NULL)
-		return fail_null_read(txn, var, error);
 	if (txn->moved != NULL)
 		return fail_moved(txn, error);
 	status = find_or_read(txn, var, &entry, error);
@@ -295,6 +293,27 @@ enum weir_status weir_txn_read_value(weir_txn *txn, weir_var *var, weir_value *v
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "variable \"%s\" is not initialized", var->name);
 	*value = weiri_value_is_none(&entry->value) ? weiri_value_shown(var, entry->read.data) : entry->value;
 	return WEIR_OK;
+}
+
+/* What is read is a value that can be written. A root has one owner, so that of a table's variable is shown only to the table. */
+enum weir_status weir_txn_read_value(weir_txn *txn, weir_var *var, weir_value *value, weir_error *error)
+{
+	if (txn == NULL || var == NULL || value == NULL)
+		return fail_null_read(txn, var, error);
+	if (var->kind == WEIR_VAR_TABLE)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+		                  "variable \"%s\" has versions of a table: use weir_table_txn_read()", var->name);
+	return read_value(txn, var, value, error);
+}
+
+enum weir_status weiri_txn_read_root(weir_txn *txn, weir_var *var, void **root, weir_error *error)
+{
+	weir_value value;
+	enum weir_status status = read_value(txn, var, &value, error);
+
+	if (status == WEIR_OK)
+		*root = value.pointer;
+	return status;
 }
 
 enum weir_status weir_txn_read(weir_txn *txn, weir_var *var, weir_tensor **value, weir_error *error)
