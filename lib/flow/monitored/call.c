@@ -280,7 +280,8 @@ static enum weir_status run_step(weir_monitored_call *call, weir_error *error)
 	                                     .cancel = call->cancel,
 	                                     .pool = call->options->pool,
 	                                     .flags = call->options->flags,
-	                                     .trace = call->options->trace};
+	                                     .trace = call->options->trace,
+	                                     .random_step = call->options->random_step};
 	enum weir_status status = make_results(call, error);
 
 	if (status == WEIR_OK)

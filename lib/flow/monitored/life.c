@@ -25,6 +25,14 @@ static void close_queues(const struct weiri_settings *settings, const weir_error
 		(void)weir_tensor_queue_close(settings->runners[i].queue, WEIR_CLOSE_CANCEL, cause);
 }
 
+void weiri_life_close_queues(weir_monitored *monitored)
+{
+	weir_error cause = {WEIR_CANCELLED, ""};
+
+	(void)weiri_fail(&cause, WEIR_CANCELLED, "monitored session \"%s\" is closed", monitored->settings.name);
+	close_queues(&monitored->settings, &cause);
+}
+
 /* Runs once, on the thread that stops the coordinator. */
 static void on_stop(void *context)
 {

@@ -260,6 +260,8 @@ static enum weir_status close_all(void *context, weir_error *error)
 		status = weiri_life_end(monitored, error);
 		if (status != WEIR_OK)
 			return status;
+		/* A stop that was to recover, and a recovery that failed, have left them open. */
+		weiri_life_close_queues(monitored);
 		monitored->has_ended = true;
 	}
 	return WEIR_OK;

@@ -120,6 +120,8 @@ enum weir_status weiri_life_begin(weir_monitored *monitored, weir_error *error);
  * WEIR_DEADLINE_EXCEEDED if threads outlast the grace time, or with the status of `unmake`.
  */
 enum weir_status weiri_life_end(weir_monitored *monitored, weir_error *error);
+/* Closes the queues of the runners, as the end of the last life does. Idempotent. */
+void weiri_life_close_queues(weir_monitored *monitored);
 /* Closes the gate, and waits until all runs and steps have left. */
 void weiri_life_drain(weir_monitored *monitored);
 

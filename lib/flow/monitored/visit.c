@@ -97,8 +97,10 @@ static enum weir_status recover(struct visit *visit, uint64_t number, weir_error
 		                  visit->last.code != WEIR_OK ? " from: " : "", visit->last.message);
 	status =
 		weir_critical_section_execute(monitored->changes, replace, &change, visit->deadline_ns, visit->cancel, &why);
-	if (status == WEIR_OK)
+	if (status == WEIR_OK) {
+		visit->last.code = WEIR_OK; /* a failure counts once */
 		return WEIR_OK;
+	}
 	if (weiri_settings_recover(&monitored->settings, status)) {
 		visit->last = why;
 		return WEIR_OK;

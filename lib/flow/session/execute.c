@@ -565,7 +565,8 @@ bool weiri_frame_run(struct weiri_frame *frame, int32_t *credit, bool on_worker)
 bool weiri_step_begin(struct weiri_step *step)
 {
 	int32_t credit = 0;
-	bool ended = weiri_frame_run(&step->frame, &credit, step->caller_helps || step->on_caller);
+	/* The call that opens a run only begins it, so kernels go to the pool. */
+	bool ended = weiri_frame_run(&step->frame, &credit, (step->caller_helps && !step->is_open) || step->on_caller);
 
 	if (ended)
 		end_step(step);

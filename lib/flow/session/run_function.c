@@ -83,6 +83,7 @@ enum weir_status weir_function_run(weir_function *function, weir_session *sessio
 	request.pool = run.pool;
 	request.flags = run.flags;
 	request.random_step = run.random_step;
+	request.trace = run.trace;
 	request.deadline_ns = weiri_session_deadline(session, deadline_ns);
 	return weiri_step_run(&request, results, error);
 }

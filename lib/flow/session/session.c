@@ -160,9 +160,14 @@ enum weir_status weir_session_destroy(weir_session *session, weir_error *error)
 		                  "weir_session_destroy: %u callable%s or run%s of it %s not released", handles,
 		                  WEIRI_S(handles), WEIRI_S(handles), handles == 1 ? "is" : "are");
 	(void)weir_session_close(session, NULL);
-	/* No other thread runs what runs that were released have left in a pool of our own without workers. */
-	while (session->owns_pool && session->workers == 0 && weir_pool_help(session->pool, 1) > 0)
-		;
+	/*
+	 * No other thread runs what released runs have left in a pool of our own without workers. A
+	 * completion on another thread may submit a task at any time, which wakes nobody here.
+	 */
+	while (session->owns_pool && session->workers == 0 && !weiri_gate_is_drained(&session->gate)) {
+		if (weir_pool_help(session->pool, 1) == 0)
+			weiri_gate_wait_until(&session->gate, weir_deadline_in(1000000));
+	}
 	weiri_gate_wait(&session->gate);
 	if (session->owns_pool)
 		(void)weir_pool_destroy(session->pool, NULL);

@@ -355,6 +355,11 @@ void weiri_step_node_failed(struct weiri_frame *frame, uint32_t index, enum weir
 	weiri_latch_set(&step->incomplete);
 	if (weiri_latch_is_set(&step->stopped)) {
 		blame(frame, index);
+		/* The thread that stopped the step may have stalled before it told the waits. */
+		if (step->token != NULL)
+			(void)weir_cancel_fire(step->token, &step->stop);
+		if (step->may_be_left)
+			weiri_signal_raise(&step->signal);
 		return;
 	}
 	if (!weiri_latch_claim(&step->failed))

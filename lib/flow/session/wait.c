@@ -88,6 +88,9 @@ static void finish(struct weiri_wait *wait)
 	bool hook_never_runs = wait->hook == NULL || weir_cancel_off(wait->hook);
 	bool watched = wait->hook != NULL;
 
+	/* H4: the hook was told of it by another thread; this one's next look must see it, too. */
+	if (!hook_never_runs)
+		weiri_latch_set(&wait->frame->step->halted);
 	if (wait->status != WEIR_OK)
 		weiri_step_node_failed(wait->frame, wait->index, wait->status, wait->error.message);
 	if (WEIRI_UNLIKELY(wait->point.set != NULL))

@@ -302,8 +302,10 @@ static void finish(weir_mpi *mpi, uint32_t number, struct ended *ended)
 	if (!channel->compares) {
 		void *data = weir_tensor_builder_data(channel->flight->sum);
 
-		weiri_pairs_sum(channel->dtype, (const void *[]){data}, 1, reduction->divisor, data,
-		                (size_t)weir_tensor_element_count(reduction->input));
+		/* Nobody gets the sum of a run that was told; its channel may have been opened again, with another dtype. */
+		if (!channel->flight->told)
+			weiri_pairs_sum(weir_tensor_dtype(reduction->input), (const void *[]){data}, 1, reduction->divisor, data,
+			                (size_t)weir_tensor_element_count(reduction->input));
 		land(mpi, number, ended, WEIR_OK);
 	} else if (memcmp(channel->own, channel->least, sizeof(channel->own)) != 0) {
 		land(mpi, number, ended,

@@ -222,13 +222,17 @@ static uint64_t nap(uint64_t deadline_ns)
 static enum weir_status wait_awake(weir_iterator *iterator, uint64_t deadline_ns, weir_cancel *cancel,
                                    weir_error *error)
 {
-	for (;;) {
+	for (bool freed = false;;) {
 		uint64_t end = nap(deadline_ns);
 		enum weir_status status = wait_for_turn(iterator, end, cancel, error);
 
-		if (status != WEIR_DEADLINE_EXCEEDED || end == deadline_ns)
+		if (status != WEIR_DEADLINE_EXCEEDED || end == deadline_ns) {
+			/* The turn that this thread has freed goes to those that wait: nobody resumes it any more. */
+			if (freed && status != WEIR_OK)
+				weiri_waitable_pump(my_record(), &iterator->waitable);
 			return status;
-		(void)weiri_turn_resume(&iterator->turn);
+		}
+		freed |= weiri_turn_resume(&iterator->turn);
 	}
 }
 
@@ -468,6 +472,8 @@ static void answer_start(void *asked, enum weir_status status, const weir_error 
 
 	if (start->has_turn) {
 		status = poll_with_turn(iterator, WEIRI_HELP_NEVER, false, start->parts, &ours);
+		if (status == WEIR_WOULD_BLOCK) /* without windows only because the iterator ends */
+			status = fail_ending(iterator, &ours);
 		error = status != WEIR_OK ? &ours : NULL;
 	}
 	weiri_guard_begin_telling(&guard, iterator);

@@ -30,6 +30,8 @@
  *   and looks at the thing by a read-modify-write (window.c). Either this read follows the finish,
  *   and the thread takes the thing. Or the finish follows it, and thus acquires what that thread
  *   did: the resume then finds the TAKEN of that thread, or a later state.
+ * A thread that resumes a stuck turn although nothing was finished must poll then, or wake those that
+ *   wait: nobody else will.
  * Progress: take, give, yield and stick are wait-free; resume and seize are lock-free: their CAS
  *   fails only after a change by the holder or by another resume.
  * Checked: stress/model/check_window.c; tests/test_dataset.c, test_dataset_ahead.c.

@@ -61,8 +61,13 @@ bool weiri_gate_close(struct weiri_gate *gate)
 
 void weiri_gate_wait(struct weiri_gate *gate)
 {
+	weiri_gate_wait_until(gate, WEIR_NO_DEADLINE);
+}
+
+void weiri_gate_wait_until(struct weiri_gate *gate, uint64_t deadline_ns)
+{
 	/* [P2 acquire] in the park: pairs with drained(). */
-	(void)weiri_park_wait(&gate->drained, 0, WEIR_NO_DEADLINE);
+	(void)weiri_park_wait(&gate->drained, 0, deadline_ns);
 }
 
 void weiri_gate_open(struct weiri_gate *gate)

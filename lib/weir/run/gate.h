@@ -58,6 +58,8 @@ static inline bool weiri_gate_is_drained(const struct weiri_gate *gate)
 }
 /* Waits until the gate is empty. The caller has closed it before. */
 WEIRI_SHARED void weiri_gate_wait(struct weiri_gate *gate);
+/* The same, until the deadline at the latest. */
+WEIRI_SHARED void weiri_gate_wait_until(struct weiri_gate *gate, uint64_t deadline_ns);
 /*
  * Opens the gate again. Called by its owner after a wait; no other thread closes the gate or waits
  * for it meanwhile.

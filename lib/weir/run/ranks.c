@@ -200,11 +200,12 @@ static enum weir_status add_up(const weir_ranks *ranks, weir_transfer *const all
 static void hold(weir_ranks *ranks, struct channel *channel, uint32_t own, uint64_t number)
 {
 	weir_transfer *all[WEIR_RANKS_MAX] = {NULL};
+	const uint32_t size = ranks->size; /* the last tell may end the ranks */
 	weir_tensor *sum = NULL;
 	weir_error error;
 	enum weir_status status;
 
-	for (uint32_t i = 0; i < ranks->size; i++) {
+	for (uint32_t i = 0; i < size; i++) {
 		/* [relaxed] the come of each rank released its place, and the caller's acquired it (P1 of meeting.h). */
 		all[i] = weiri_load_relaxed(&channel->places[i].transfer);
 		WEIR_ASSERT1(K1, all[i] != NULL);
@@ -213,9 +214,9 @@ static void hold(weir_ranks *ranks, struct channel *channel, uint32_t own, uint6
 	if (status == WEIR_OK)
 		status = add_up(ranks, all, &all[own]->allocator, &sum, &error);
 	weiri_meeting_next(&channel->meeting, number);
-	for (uint32_t i = 0; i < ranks->size; i++)
+	for (uint32_t i = 0; i < size; i++)
 		weiri_store_release(&channel->places[i].transfer, NULL); /* [P1 release] K3 */
-	for (uint32_t i = 0; i < ranks->size; i++)
+	for (uint32_t i = 0; i < size; i++)
 		tell(&ranks->ranks[i], all[i], status, &error, sum);
 	weir_tensor_release(sum);
 }
