@@ -54,8 +54,8 @@ static const struct scope {
 } scopes[] = {
 	{"n1_1_put_1_take", SHUFFLE, 1, {"e", "d"}, 0, 0, 0, 0, {16, 18}},
 	{"n1_1_take_1_put", SHUFFLE, 1, {"d", "e"}, 0, 1, 0, 0, {16, 18}},
-	{"n1_put_beside_put_then_take", SHUFFLE, 1, {"e", "ed"}, 0, 0, 0, 0, {18, 11}},
-	{"n1_take_beside_take_then_put", SHUFFLE, 1, {"d", "de"}, 0, 1, 0, 0, {9, 26}},
+	{"n1_put_beside_put_then_take", SHUFFLE, 1, {"e", "ed"}, 0, 0, 0, 0, {18, 12}},
+	{"n1_take_beside_take_then_put", SHUFFLE, 1, {"d", "de"}, 0, 1, 0, 0, {9, 28}},
 	{"n1_2_puts_2_takes_of_2_threads", SHUFFLE, 1, {"ee", "dd"}, 0, 0, 0, 0, {0}},
 	{"n2_2_puts_2_takes_of_2_threads", SHUFFLE, 2, {"ee", "dd"}, 0, 0, 0, 0, {0}},
 	{"n2_put_take_beside_put_take", SHUFFLE, 2, {"ed", "ed"}, 0, 0, 0, 0, {0}},

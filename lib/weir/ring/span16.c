@@ -428,10 +428,11 @@ static bool copy_span(const weir_ring *ring, struct copy *copy, uint64_t length,
 	if (length == 1) {
 		values[0] = payload;
 	} else {
-		const _Atomic(uint64_t) *cells = ring->cells + payload + copy->offset;
+		const _Atomic(uint64_t) *cells;
 
 		if (WEIRI_UNLIKELY(payload > ARENAS * ring->arena_size - length))
 			return false;
+		cells = ring->cells + payload + copy->offset;
 		for (size_t i = 0; i < n; i++)
 			values[i] = weiri_load_relaxed(&cells[i]); /* [relaxed] P1, or the CAS of the head fails */
 	}
