@@ -74,6 +74,34 @@ static void finish(weir_dataset *dataset, weir_iterator *iterator, weir_pool *po
 	cr_assert_eq(weir_pool_destroy(pool, NULL), WEIR_OK);
 }
 
+/* The task that polls for an operation is queued, and only the thread that takes could run it. */
+Test(dataset_start, a_taker_of_a_pool_without_threads_does_not_wait_for_the_task_of_an_operation)
+{
+	struct weir_pool_options options = {WEIR_POOL_OPTIONS_INIT, .flags = WEIR_POOL_NO_THREADS};
+	weir_pool *pool = NULL;
+	weir_dataset *dataset = data_map(data_range(0, 10), data_same, NULL, 1, 0);
+	weir_iterator *iterator;
+	weir_pending *operation, *other;
+	struct given given, last;
+	int64_t number = -1;
+
+	cr_assert_eq(weir_pool_create(&options, &pool, NULL), WEIR_OK);
+	iterator = data_iterate(dataset, pool);
+	operation = start(iterator, &given);
+	cr_expect_eq(data_next(iterator, &number, NULL), WEIR_OK);
+	cr_expect_eq(number, 0);
+	/* The task is queued still, and another operation passes it the turn again. */
+	other = start(iterator, &last);
+	cr_expect_eq(data_next(iterator, &number, NULL), WEIR_OK);
+	(void)weir_pool_help(pool, SIZE_MAX);
+	await(&given);
+	await(&last);
+	cr_expect_eq(number + given.number + last.number, 1 + 2 + 3, "each number is given once");
+	weir_pending_release(operation);
+	weir_pending_release(other);
+	finish(dataset, iterator, pool);
+}
+
 /* A function that is held back until it is let go. */
 struct hold {
 	struct weiri_latch begun, let_go;

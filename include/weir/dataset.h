@@ -363,7 +363,8 @@ typedef void weir_iterator_done_fn(void *context, enum weir_status status, const
  * may be called inside this call, inside another call on the iterator, or by a task of its pool.
  * *operation (may be NULL) is a handle to cancel the operation with; the caller gives it back with
  * weir_pending_release(). An operation that is cancelled loses no element: the next call gets it.
- * Operations that wait get their elements in the order in which they were started. Errors of this
+ * Operations that wait get their elements about in the order in which they were started; two that get
+ * theirs at one time, or one that was just started, may be first. Errors of this
  * call, after which `done` is not called: WEIR_INVALID_ARGUMENT (NULL), WEIR_RESOURCE_EXHAUSTED,
  * WEIR_CANCELLED (the iterator is being destroyed). Statuses of the operation: as
  * weir_iterator_next().

@@ -96,7 +96,7 @@ enum weir_queue_flags {
 	 * (weir/ring.h) if the machine has it. There a batch of up to 256 items that finds room goes in
 	 * by one compare-and-swap, and a batch comes out by one for each 64; otherwise each item takes
 	 * one. Single items are slower between threads at full speed, and the ring takes about 100 bytes
-	 * for each item of the capacity instead of 16.
+	 * for each item of the capacity, and up to 40 KiB, instead of 16 bytes.
 	 */
 	WEIR_QUEUE_BATCHES = 2
 };

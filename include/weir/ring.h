@@ -25,7 +25,8 @@
  * one compare-and-swap (and an exchange on a line that is mostly the thread's own), and comes out by
  * one, where the others need one for each value; the values of a batch of up to 256 become visible
  * together. Single values are as fast on one thread, and slower between threads at full speed. It
- * needs the same machine as LTQ16, and about 100 bytes for each value of the capacity instead of 16.
+ * needs the same machine as LTQ16, and about 100 bytes for each value of the capacity, and up to 40
+ * KiB, instead of 16 bytes.
  *
  * Ordering. What a thread wrote before it enqueued a value is visible to the thread that dequeues
  * the value. What a thread wrote before it closed the ring is visible to every thread that finds

@@ -86,7 +86,8 @@ struct weir_run_options {
 	size_t struct_size; /* WEIR_RUN_OPTIONS_INIT sets it */
 	/*
 	 * Where the run's tasks go; borrowed; NULL: the session's pool. It must stay until the run has
-	 * ended, including kernels that it left behind.
+	 * ended, including kernels that it left behind, and until calls of other threads that let it go
+	 * on have returned, such as an enqueue or weir_promise_fulfill().
 	 */
 	weir_pool *pool;
 	uint32_t flags;

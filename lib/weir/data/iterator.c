@@ -17,7 +17,9 @@
  * An operation that was started holds no thread. Its attempt only takes the turn: no function of the
  * user runs in an attempt. With a pool, the turn passes to a task, which polls and *keeps* what came
  * with the iterator; whoever takes the turn next gets that, at once. So an operation that is
- * cancelled meanwhile loses nothing. Without a pool, and so without windows, the operation completes
+ * cancelled meanwhile loses nothing. A thread that must help does not wait for a task that has not
+ * begun, since only it may be there to run it: it *steals* the turn, and the task then does nothing.
+ * Without a pool, and so without windows, the operation completes
  * with the turn, and its completion polls.
  *
  * Invariants
@@ -27,7 +29,10 @@
  *       frees when both are drained
  *   D3  a request completes with the turn or with an error, never with both
  *   D4  nothing is polled while an element is kept
+ *   D5  the task is queued once at most: a turn that is passed to it while it is queued, stolen, is its
+ *       again. `lent` says whose the turn is; it changes by read-modify-writes
  * Pairs: those of turn.h; the gates' (run/gate.h).
+ *   P3  submit_poll -> steal_turn, run_poll: what the holder did with the turn
  * Linearization: an element is given at the poll that returns it, with the turn.
  * Progress: a call without contention is wait-free, apart from the stages. See (1) of dataset.h for
  *   a thread that stops inside a stage.
@@ -77,10 +82,18 @@ struct weir_iterator {
 	_Atomic(uint64_t) position; /* with the turn; read by any thread */
 	/* With the turn. */
 	struct weiri_stage *root;
-	uint64_t to_drop; /* elements before options.position */
-	weir_task task;   /* it polls, with the turn */
+	uint64_t to_drop;       /* elements before options.position */
+	weir_task task;         /* it polls, with the turn */
+	_Atomic(uint32_t) lent; /* enum lent */
 	struct kept kept;
 	struct weiri_gauge gauges[WEIRI_GAUGES];
+};
+
+/* Who has the turn that was passed to the task. */
+enum lent {
+	LENT_NOT,   /* the task is not queued, or it has begun */
+	LENT_TASK,  /* the task, which is queued */
+	LENT_STOLEN /* the task is queued still, and a thread that could not wait for it took the turn */
 };
 
 /* -- the turn, for threads that may wait ------------------------------------------------------- */
@@ -218,13 +231,29 @@ static uint64_t nap(uint64_t deadline_ns)
 	return end < deadline_ns ? end : deadline_ns;
 }
 
+/*
+ * For a thread that must help: it may be the one that would run the task. Returns true if the caller
+ * now has the turn.
+ */
+static bool steal_turn(weir_iterator *iterator)
+{
+	uint32_t lent = LENT_TASK;
+
+	/* [acq_rel] what the holder before did; pairs with submit_poll() and run_poll(). */
+	return weiri_cas_acq_rel(&iterator->lent, &lent, LENT_STOLEN);
+}
+
 /* For a thread that must help. A turn that is stuck is taken after a while, to look at what is undone. */
 static enum weir_status wait_awake(weir_iterator *iterator, uint64_t deadline_ns, weir_cancel *cancel,
                                    weir_error *error)
 {
 	for (bool freed = false;;) {
 		uint64_t end = nap(deadline_ns);
-		enum weir_status status = wait_for_turn(iterator, end, cancel, error);
+		enum weir_status status;
+
+		if (!is_ending(iterator) && !weir_cancel_fired(cancel) && steal_turn(iterator))
+			return WEIR_OK;
+		status = wait_for_turn(iterator, end, cancel, error);
 
 		if (status != WEIR_DEADLINE_EXCEEDED || end == deadline_ns) {
 			/* The turn that this thread has freed goes to those that wait: nobody resumes it any more. */
@@ -425,7 +454,9 @@ static void run_poll(weir_task *task)
 {
 	weir_iterator *iterator = WEIRI_CONTAINER_OF(task, weir_iterator, task);
 
-	poll_and_keep(iterator, WEIRI_HELP_ALWAYS);
+	/* [acq_rel] what the holder before did, and that the task is not queued any more. */
+	if (weiri_exchange_acq_rel(&iterator->lent, (uint32_t)LENT_NOT) == LENT_TASK)
+		poll_and_keep(iterator, WEIRI_HELP_ALWAYS);
 	weiri_gate_leave(&iterator->calls);
 }
 
@@ -435,6 +466,11 @@ static enum weir_status submit_poll(weir_iterator *iterator, weir_error *error)
 	if (!weiri_gate_enter(&iterator->calls)) {
 		weiri_turn_give(&iterator->turn);
 		return fail_ending(iterator, error);
+	}
+	/* [acq_rel] what this holder did; pairs with steal_turn() and run_poll(). */
+	if (weiri_exchange_acq_rel(&iterator->lent, (uint32_t)LENT_TASK) == LENT_STOLEN) {
+		weiri_gate_leave(&iterator->calls); /* the task is queued still, and has its part of `calls` */
+		return WEIR_WOULD_BLOCK;
 	}
 	iterator->task.run = run_poll;
 	(void)weir_pool_submit(iterator->reading.pool, &iterator->task); /* fails only for invalid arguments */

@@ -35,7 +35,7 @@
  *   comes out of the ring. So no value moves to a lower ticket, and a value that goes in after the
  *   pick-up has a higher one.
  * Pairs: those of algorithm.h, and
- *   P1  fill, exchange -> pick up, exchange: the value. An exchange is in S, too, but no refusal
+ *   P1  fill, exchange -> pick up, exchange: the value. In LTQ16 an exchange is in S, too, but no refusal
  *       reads what it changes
  * Linearization. A draw: its pick-up. There the number of values falls by one, and by D2 the value
  *   that the draw will return is inside: in a slot, in its own hand, or in the hand of a draw that
