@@ -248,7 +248,7 @@ static bool take_turn(struct step *s)
 			return false;
 		if (until > s->call->deadline_ns)
 			until = s->call->deadline_ns;
-		if (weir_var_wait(optimizer->step, seen, until, NULL, &read, NULL) == WEIR_OK)
+		if (weir_var_wait(optimizer->step, seen, until, s->call->token, &read, NULL) == WEIR_OK)
 			weir_read_release(&read);
 		else
 			s->patience_ns = 1;
@@ -310,6 +310,8 @@ static enum weir_status make_step(struct step *s)
 
 	s->patience_ns = patience_of(s);
 	while ((status = attempt(s)) == WEIR_ABORTED) {
+		if (weir_cancel_fired(s->call->token))
+			return weir_cancel_cause(s->call->token, s->call->error);
 		if (weir_now_ns() >= s->call->deadline_ns)
 			return weiri_fail(s->call->error, WEIR_DEADLINE_EXCEEDED, "other writes were first until the deadline");
 	}
