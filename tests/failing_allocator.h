@@ -225,4 +225,29 @@ static inline size_t fail_each_allocation(failing_scenario *scenario, void *cont
 	return allocations;
 }
 
+/*
+ * The same for a scenario with threads, whose allocations depend on their timing: a run whose
+ * allocation failed may also end in WEIR_OK, if what it was for had ended meanwhile. Goes on until no
+ * allocation fails any more. Returns how many runs ended in WEIR_RESOURCE_EXHAUSTED.
+ */
+static inline size_t fail_each_allocation_in_time(failing_scenario *scenario, void *context)
+{
+	size_t failures = 0, refused = 1;
+
+	for (size_t at = 1; refused != 0; at++) {
+		struct failing_allocator state = {.fail_at = at};
+		weir_allocator allocator = failing_allocator_hooks(&state);
+		enum weir_status status = scenario(&allocator, context);
+
+		refused = weiri_load_relaxed(&state.refused);
+		cr_assert(status == WEIR_RESOURCE_EXHAUSTED || status == WEIR_OK, "allocation %zu failing: %s", at,
+		          weir_status_name(status));
+		cr_assert(refused != 0 || status == WEIR_OK, "a run without a failure: %s", weir_status_name(status));
+		cr_assert_str_eq(failing_allocator_verdict(&state), "balanced", "allocation %zu failing: %s", at,
+		                 failing_allocator_verdict(&state));
+		failures += status == WEIR_RESOURCE_EXHAUSTED;
+	}
+	return failures;
+}
+
 #endif

@@ -780,7 +780,7 @@ Test(callable, each_allocation_may_fail)
 	cr_assert_eq(weir_op_kernel(survivor.graph, NULL, KIT_KERNEL(do_nothing), NULL, NULL, 0, NULL, 0, NULL, 0, NULL,
 	                            &survivor.kernel, NULL),
 	             WEIR_OK);
-	cr_expect_gt(fail_each_allocation(use_a_session, &survivor), 8);
+	cr_expect_gt(fail_each_allocation_in_time(use_a_session, &survivor), 8);
 	cr_assert_eq(weir_graph_destroy(survivor.graph, NULL), WEIR_OK);
 	kit_queue_end(queue);
 }

@@ -747,7 +747,7 @@ Test(monitored, each_allocation_that_fails_leaks_nothing)
 
 	job_begin(&job);
 	job_folder(&job);
-	cr_expect_gt(fail_each_allocation(use_all, &job), 10);
+	cr_expect_gt(fail_each_allocation_in_time(use_all, &job), 10);
 	job.monitored = NULL;
 	job_end(&job);
 }

@@ -412,7 +412,7 @@ Test(open_run, each_allocation_may_fail)
 	struct sums sums;
 
 	open_own_sums(&sums, 0);
-	cr_expect_gt(fail_each_allocation(run_in_parts, &sums), 8);
+	cr_expect_gt(fail_each_allocation_in_time(run_in_parts, &sums), 8);
 	close_sums(&sums);
 }
 

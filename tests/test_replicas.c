@@ -557,20 +557,8 @@ static enum weir_status reduce_once(const weir_allocator *failing, void *context
 /* A step whose hooks find no memory is stopped; it still ends well if its last node had ended by then. */
 Test(replicas, each_allocation_of_a_step_may_fail)
 {
-	size_t failures = 0;
-	bool refused = true;
+	size_t failures = fail_each_allocation_in_time(reduce_once, NULL);
 
-	cr_assert_eq(reduce_once(NULL, NULL), WEIR_OK);
-	for (size_t at = 1; refused; at++) {
-		struct failing_allocator state = {.fail_at = at};
-		weir_allocator allocator = failing_allocator_hooks(&state);
-		enum weir_status status = reduce_once(&allocator, NULL);
-
-		refused = weiri_load_relaxed(&state.refused) != 0;
-		cr_expect(status == WEIR_RESOURCE_EXHAUSTED || status == WEIR_OK, "allocation %zu: %d", at, (int)status);
-		cr_expect_str_eq(failing_allocator_verdict(&state), "balanced", "allocation %zu", at);
-		failures += status == WEIR_RESOURCE_EXHAUSTED;
-	}
 	cr_expect(failures >= 6, "%zu", failures);
 }
 

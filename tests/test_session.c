@@ -851,7 +851,7 @@ Test(session, running_survives_every_allocation_failing)
 	cr_assert_eq(weir_op_kernel(survivor.graph, NULL, KIT_KERNEL(do_nothing), NULL, NULL, 0, NULL, 0, NULL, 0, NULL,
 	                            &survivor.target, NULL),
 	             WEIR_OK);
-	cr_expect_gt(fail_each_allocation(run_something, &survivor), 8);
+	cr_expect_gt(fail_each_allocation_in_time(run_something, &survivor), 8);
 	cr_assert_eq(weir_graph_destroy(survivor.graph, NULL), WEIR_OK);
 	kit_queue_end(queue);
 	weir_var_destroy(var, NULL);
