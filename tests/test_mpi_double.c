@@ -145,7 +145,7 @@ Test(mpi_double, all_ranks_get_the_sum_whoever_drives)
 
 		cr_expect_eq(ranks[i].status, WEIR_OK, "%s", ranks[i].error.message);
 		cr_expect_eq(weir_var_version(ranks[i].w), 1 + STEPS);
-		cr_expect_eq(kit_var_f32(ranks[i].w, 0), 1.5f * STEPS + (float)(STEPS * (STEPS - 1) / 2));
+		cr_expect_eq(kit_var_f32(ranks[i].w, 0), 1.5f * (float)STEPS + (float)(STEPS * (STEPS - 1) / 2));
 		cr_expect_eq(ranks[i].y_value, 4 * last * last + 12 * last + 14);
 	}
 	for (int i = 0; i < RANKS; i++)

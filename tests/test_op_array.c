@@ -258,14 +258,14 @@ Test(op_array, random_numbers_have_their_distribution)
 
 		cr_assert(x[0] >= -1 && x[0] < 3 && x[2] >= -2 && x[2] <= 2);
 		for (int k = 0; k < 3; k++) {
-			sums[k] += x[k] / DRAWN;
-			squares[k] += x[k] * x[k] / DRAWN;
+			sums[k] += x[k] / (double)DRAWN;
+			squares[k] += x[k] * x[k] / (double)DRAWN;
 		}
 	}
 	for (int k = 0; k < 3; k++) {
 		const double means[] = {1, 5, 0}, variances[] = {16.0 / 12, 4, 2};
 
-		cr_expect_float_eq(sums[k], means[k], 5 * sqrt(variances[k] / DRAWN), "mean %d is %f", k, sums[k]);
+		cr_expect_float_eq(sums[k], means[k], 5 * sqrt(variances[k] / (double)DRAWN), "mean %d is %f", k, sums[k]);
 		cr_expect_float_eq(squares[k] - sums[k] * sums[k], variances[k], 0.3, "variance %d", k);
 		weir_tensor_release(results[k]);
 	}

@@ -37,7 +37,7 @@ static inline void linear_add_data(struct linear *model)
 	weir_error *e = &listing_error;
 
 	for (int i = 0; i < FEATURES; i++)
-		slope[i] = (float)(i + 1) / FEATURES;
+		slope[i] = (float)(i + 1) / (float)FEATURES;
 	slopes = constant(model->graph, f32_tensor((weir_shape){2, {FEATURES, 1}}, slope));
 	must(weir_op_random_normal(model->graph, NULL, WEIR_F32, &x_shape, 0, 1, 1, &model->data_x, e));
 	must(weir_op_random_normal(model->graph, NULL, WEIR_F32, &y_shape, 3, 0.01, 2, &noise, e));
