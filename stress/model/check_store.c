@@ -437,7 +437,7 @@ static int check_progress(const struct scope *scope, const struct kind *kind)
 	char name[SCOPE_NAME];
 	struct weir_model_program program = prepare(scope, kind, name);
 
-	return scope_stops(&program, scope_long() ? 0 : kind->most / 40, calls,
+	return scope_stops(&program, scope_long() ? 0 : kind->most / 100, calls,
 	                   kind->order == WEIR_QUEUE_PRIORITY ? no_bounds : scope->bounds);
 }
 
