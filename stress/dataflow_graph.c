@@ -55,6 +55,7 @@ static uint32_t count_bodies(enum flow_kind kind)
 }
 
 /* Without depth or bodies left, the node adds. */
+/* NOLINTNEXTLINE(misc-no-recursion): at most FLOW_DEPTH deep. */
 static void draw_bodies(struct flow_plan *plan, struct flow_node *node, uint64_t seed, uint32_t depth)
 {
 	uint32_t count = count_bodies(node->kind);
@@ -71,6 +72,7 @@ static void draw_bodies(struct flow_plan *plan, struct flow_node *node, uint64_t
 	}
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): at most FLOW_DEPTH deep. */
 static void draw_node(struct flow_plan *plan, struct flow_body *body, uint32_t i, uint64_t seed, uint32_t depth)
 {
 	uint64_t state = stress_mix(seed + i);
@@ -92,6 +94,7 @@ static void draw_node(struct flow_plan *plan, struct flow_body *body, uint32_t i
 	draw_bodies(plan, node, draw(&state), depth);
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): at most FLOW_DEPTH deep. */
 static struct flow_body *draw_body(struct flow_plan *plan, uint64_t seed, uint32_t depth, bool is_loop)
 {
 	struct flow_body *body;
@@ -135,6 +138,7 @@ static uint32_t branch_of(int64_t value)
 	return (uint32_t)((uint64_t)value % FLOW_BRANCHES);
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): at most FLOW_DEPTH deep. */
 static void interpret_body(const struct flow_body *body, struct flow_value a, struct flow_value b,
                            struct flow_value values[FLOW_NODES]);
 
@@ -148,6 +152,7 @@ static uint32_t last_value(const struct flow_body *body)
 }
 
 /* The result of a body: its last value. */
+/* NOLINTNEXTLINE(misc-no-recursion): at most FLOW_DEPTH deep. */
 static struct flow_value result_of(const struct flow_body *body, struct flow_value a, struct flow_value b)
 {
 	struct flow_value values[FLOW_NODES];
@@ -156,6 +161,7 @@ static struct flow_value result_of(const struct flow_body *body, struct flow_val
 	return values[last_value(body)];
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): at most FLOW_DEPTH deep. */
 static struct flow_value repeat(const struct flow_node *node, struct flow_value value)
 {
 	for (uint32_t i = 0; i < node->limit; i++)
@@ -163,6 +169,7 @@ static struct flow_value repeat(const struct flow_node *node, struct flow_value 
 	return value;
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): at most FLOW_DEPTH deep. */
 static struct flow_value sum_of_rows(const struct flow_node *node, struct flow_value whole)
 {
 	struct flow_value sum = {true, 0};
@@ -170,6 +177,7 @@ static struct flow_value sum_of_rows(const struct flow_node *node, struct flow_v
 	for (uint32_t i = 0; i < node->limit; i++) {
 		struct flow_value row = result_of(node->bodies[0], (struct flow_value){true, node->constant + i}, whole);
 
+		/* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): each body has a result. */
 		sum.determined = sum.determined && row.determined;
 		sum.value = (int64_t)((uint64_t)sum.value + (uint64_t)row.value);
 	}
@@ -177,15 +185,18 @@ static struct flow_value sum_of_rows(const struct flow_node *node, struct flow_v
 }
 
 /* A branch that is not known gives a value that is not known. */
+/* NOLINTNEXTLINE(misc-no-recursion): at most FLOW_DEPTH deep. */
 static struct flow_value choose(const struct flow_node *node, uint32_t branch, struct flow_value a, struct flow_value b,
                                 bool known)
 {
 	struct flow_value result = result_of(node->bodies[branch], a, b);
 
+	/* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Branch): each body has a result. */
 	result.determined = result.determined && known;
 	return result;
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): at most FLOW_DEPTH deep. */
 static struct flow_value interpret(const struct flow_body *body, uint32_t i, struct flow_value a, struct flow_value b)
 {
 	const struct flow_node *node = &body->nodes[i];
@@ -217,6 +228,7 @@ static struct flow_value interpret(const struct flow_body *body, uint32_t i, str
 	return result;
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): at most FLOW_DEPTH deep. */
 static void interpret_body(const struct flow_body *body, struct flow_value a, struct flow_value b,
                            struct flow_value values[FLOW_NODES])
 {
@@ -441,6 +453,7 @@ static weir_output build_choice(struct flow_plan *plan, weir_graph *graph, const
 		must(weir_op_call(graph, name, functions[0], arguments, PARAMETERS, &out, NULL, &error), &error);
 	} else if (node->kind == FLOW_COND) {
 		must(weir_op_less(graph, NULL, inputs[0], inputs[1], &which, &error), &error);
+		/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): a body has at least one parameter. */
 		must(weir_op_cond(graph, name, which, functions[0], functions[1], arguments, PARAMETERS, &out, NULL, &error),
 		     &error);
 	} else {

@@ -122,13 +122,13 @@ static void look_at_mirrors(struct stress_thread *self)
 	weir_read reads[2 * MIRRORS];
 
 	stress_begin(self, "snapshot");
-	STRESS_CHECK(weir_var_snapshot(weir_mirrors_vars(mirrors), 2 * MIRRORS, reads, NULL) == WEIR_OK,
+	STRESS_CHECK(weir_var_snapshot(weir_mirrors_vars(mirrors), (size_t)2 * MIRRORS, reads, NULL) == WEIR_OK,
 	             "a snapshot failed");
-	for (size_t k = 0; k < 2 * MIRRORS; k++)
+	for (size_t k = 0; k < (size_t)2 * MIRRORS; k++)
 		STRESS_CHECK(reads[k].version == reads[0].version &&
 		                 number_of(&reads[k]) == (k < MIRRORS ? 1 : -1) * number_of(&reads[0]),
 		             "a snapshot shows mirrors that differ");
-	weir_read_release_many(reads, 2 * MIRRORS);
+	weir_read_release_many(reads, (size_t)2 * MIRRORS);
 	stress_end(self, 1);
 }
 

@@ -75,7 +75,7 @@ static weir_output mean_of(weir_graph *graph, weir_output a, weir_output b)
 static void build(struct program *p, weir_graph *graph)
 {
 	weir_shape inputs = {.rank = 2, .dims = {BATCH, WIDTH}}, labels = {.rank = 2, .dims = {BATCH, 1}};
-	weir_output halves[REPLICAS], targets[REPLICAS], gradients[REPLICAS][2], mean[2 * REPLICAS], step;
+	weir_output halves[REPLICAS], targets[REPLICAS], gradients[REPLICAS][2], mean[2 * REPLICAS] = {{0}}, step;
 	weir_var *variables[2 * REPLICAS];
 
 	must(weir_op_placeholder(graph, "inputs", WEIR_F32, &inputs, &p->inputs, &listing_error));

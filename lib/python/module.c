@@ -25,6 +25,7 @@ static PyObject *flush(PyObject *module, PyObject *args, PyObject *keywords)
 	struct state *state = state_of_module(module);
 	PyObject *timeout = NULL;
 	enum weir_status status;
+	PyThreadState *saved;
 	uint64_t deadline_ns;
 
 	if (!PyArg_ParseTupleAndKeywords(args, keywords, "|O:flush", names, &timeout))
@@ -32,9 +33,9 @@ static PyObject *flush(PyObject *module, PyObject *args, PyObject *keywords)
 	deadline_ns = deadline_of(timeout);
 	if (deadline_ns == 0)
 		return NULL;
-	Py_BEGIN_ALLOW_THREADS
+	saved = PyEval_SaveThread();
 	status = weir_reclaim_flush(deadline_ns);
-	Py_END_ALLOW_THREADS
+	PyEval_RestoreThread(saved);
 	returned_empty(state->returned);
 	return status == WEIR_OK ? Py_NewRef(Py_None) : raise_status(state, status, NULL);
 }

@@ -96,7 +96,7 @@ weir_tensor *tensor_of(struct state *state, PyObject *value, bool copies);
 /* Returns a View that takes over the handle; if there is no memory, it releases the handle. */
 PyObject *view_of_read(const struct state *state, weir_read *read);
 /* Returns the tensor of a View, which the View keeps, or NULL with an exception if it was released. */
-weir_tensor *view_tensor(PyObject *view);
+weir_tensor *view_tensor(PyObject *object);
 /* Returns the letter that struct and buffers have for a dtype, or NULL. */
 const char *format_of(enum weir_dtype dtype);
 
@@ -104,7 +104,7 @@ const char *format_of(enum weir_dtype dtype);
 
 extern PyType_Spec view_spec, var_spec, watch_spec, queue_spec, ring_spec;
 /* Functions of the module that are about variables. */
-PyObject *module_snapshot(PyObject *module, PyObject *vars);
+PyObject *module_snapshot(PyObject *module, PyObject *iterable);
 PyObject *module_commit(PyObject *module, PyObject *args, PyObject *keywords);
 
 #endif

@@ -318,16 +318,17 @@ static PyObject *queue_close(PyObject *self, PyObject *args, PyObject *keywords)
 	weir_error cause = {.code = WEIR_CANCELLED};
 	const char *text = NULL;
 	int cancels = 0;
+	PyThreadState *saved;
 	enum weir_status status;
 
 	if (!PyArg_ParseTupleAndKeywords(args, keywords, "|z$p:close", names, &text, &cancels))
 		return NULL;
 	if (text != NULL)
 		(void)PyOS_snprintf(cause.message, sizeof(cause.message), "%s", text);
-	Py_BEGIN_ALLOW_THREADS
+	saved = PyEval_SaveThread();
 	status =
 		weir_queue_close(queue_of(self), cancels ? WEIR_CLOSE_CANCEL : WEIR_CLOSE_DRAIN, text != NULL ? &cause : NULL);
-	Py_END_ALLOW_THREADS
+	PyEval_RestoreThread(saved);
 	return status == WEIR_OK ? Py_NewRef(Py_None) : raise_status(state_of_type(Py_TYPE(self)), status, NULL);
 }
 

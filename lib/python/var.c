@@ -73,10 +73,11 @@ static PyObject *var_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 static void var_dealloc(PyObject *self)
 {
 	weir_var *var = var_of(self);
+	PyThreadState *saved;
 
-	Py_BEGIN_ALLOW_THREADS(void)
-	weir_var_destroy(var, NULL);
-	Py_END_ALLOW_THREADS
+	saved = PyEval_SaveThread();
+	(void)weir_var_destroy(var, NULL);
+	PyEval_RestoreThread(saved);
 	free_object(self);
 }
 
@@ -342,7 +343,6 @@ static Py_ssize_t vars_of(const struct state *state, PyObject *tuple, weir_var *
 
 		if (Py_TYPE(item) != state->var) {
 			(void)PyErr_Format(PyExc_TypeError, "item %zd is %R, must be a Var", i, (PyObject *)Py_TYPE(item));
-			free(*vars);
 			return -1;
 		}
 		(*vars)[i] = var_of(item);
@@ -389,8 +389,8 @@ PyObject *module_snapshot(PyObject *module, PyObject *iterable)
 		else
 			(void)raise_status(state, status, reads != NULL ? error.message : NULL);
 		free(reads);
-		free(vars);
 	}
+	free(vars);
 	Py_DECREF(tuple);
 	return views;
 }
@@ -469,9 +469,9 @@ PyObject *module_commit(PyObject *module, PyObject *args, PyObject *keywords)
 	else
 		while (made < count && part_of(state, PyTuple_GetItem(tuple, made), made, &parts[made]))
 			made++;
-	if (PyErr_Occurred() == NULL)
+	if (parts != NULL && reads != NULL && PyErr_Occurred() == NULL)
 		versions = commit_parts(state, parts, reads, count, deadline_ns);
-	while (made > 0)
+	while (parts != NULL && made > 0)
 		weir_tensor_release(parts[--made].value);
 	free(reads);
 	free(parts);

@@ -39,7 +39,7 @@ PyObject *raise_status(const struct state *state, enum weir_status status, const
 	case WEIR_UNIMPLEMENTED: type = PyExc_NotImplementedError; break;
 	case WEIR_DEADLINE_EXCEEDED: type = PyExc_TimeoutError; break;
 	case WEIR_NOT_FOUND: type = PyExc_LookupError; break;
-	case WEIR_CANCELLED: type = state->closed; break;
+	case WEIR_CANCELLED:
 	case WEIR_OUT_OF_RANGE: type = state->closed; break;
 	case WEIR_ABORTED: type = state->aborted; break;
 	default: break;

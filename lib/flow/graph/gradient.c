@@ -140,7 +140,9 @@ static void sort(struct walk *w)
 
 static bool varies(const struct walk *w, weir_output output)
 {
-	return part_of(w, output)->varies;
+	const struct part *part = part_of(w, output);
+
+	return part != NULL && part->varies;
 }
 
 static void find_varying(struct walk *w)
@@ -152,7 +154,7 @@ static void find_varying(struct walk *w)
 
 		for (uint32_t i = 0; !any && i < node->input_count; i++)
 			any = varies(w, node->inputs[i]);
-		for (uint32_t i = 0; any && i < node->output_count; i++)
+		for (uint32_t i = 0; any && parts != NULL && i < node->output_count; i++)
 			parts[i].varies |= is_float((weir_output){(weir_node *)(uintptr_t)node, i});
 	}
 }

@@ -222,6 +222,7 @@ static struct weiri_traced_plan *find_traced(struct weiri_published *link, uint6
 static const struct weiri_traced_plan *plan_in(weir_trace *trace, struct weiri_plan *plan);
 
 /* Describes the bodies that the node may run, so that its record can name their plans. Returns how many they are. */
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as bodies lie in each other, which are built. */
 static uint32_t describe_bodies(weir_trace *trace, const weir_node *node)
 {
 	uint32_t count = (node->op->traits & WEIRI_OP_CALLS) != 0 ? weiri_calls_of(node)->body_count : 0;
@@ -251,6 +252,7 @@ static uint64_t node_flags(const struct weiri_plan *plan, const weir_node *node)
 	       ((traits & WEIRI_OP_CALLS) != 0 ? (uint64_t)node->op->inner->parts << WEIRI_TRACE_NODE_PARTS_SHIFT : 0u);
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as bodies lie in each other, which are built. */
 static void record_node(weir_trace *trace, struct weiri_trace_buffer *buffer, const struct weiri_traced_plan *traced,
                         const struct weiri_plan *plan, const struct weiri_node_map *numbers, uint32_t index)
 {
@@ -286,6 +288,7 @@ static void record_node(weir_trace *trace, struct weiri_trace_buffer *buffer, co
 }
 
 /* Only the thread whose description the plan keeps records it. */
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as bodies lie in each other, which are built. */
 static void record_plan(weir_trace *trace, const struct weiri_traced_plan *traced, const struct weiri_plan *plan,
                         const struct weiri_node_map *numbers)
 {
@@ -332,6 +335,7 @@ static struct weiri_traced_plan *describe(const struct weiri_plan *plan, const s
 }
 
 /* Publishes a new description, unless another thread was first. Returns the one that is kept. */
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as bodies lie in each other, which are built. */
 static struct weiri_traced_plan *publish(weir_trace *trace, struct weiri_plan *plan, struct weiri_traced_plan *traced,
                                          const struct weiri_node_map *numbers)
 {
@@ -353,6 +357,7 @@ static struct weiri_traced_plan *publish(weir_trace *trace, struct weiri_plan *p
 }
 
 /* Returns NULL if there is no memory. A body calls only bodies that were complete before it, so this ends. */
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as bodies lie in each other, which are built. */
 static const struct weiri_traced_plan *plan_in(weir_trace *trace, struct weiri_plan *plan)
 {
 	struct weiri_traced_plan *traced = find_traced(weiri_published_first(&plan->traced), trace->buffers.id);
@@ -453,7 +458,7 @@ static void record_value(const struct weiri_frame *frame, uint32_t kind, size_t 
 /* Returns NULL if there is no memory, and then the frame is not recorded. */
 static struct weiri_frame_trace *make_frame_trace(weir_trace *trace, struct weiri_plan *plan)
 {
-	size_t bytes = sizeof(struct weiri_frame_trace) + 2 * plan->node_count * sizeof(uint64_t);
+	size_t bytes = sizeof(struct weiri_frame_trace) + sizeof(uint64_t) * 2 * plan->node_count;
 	const struct weiri_traced_plan *traced = plan_in(trace, plan);
 	struct weiri_frame_trace *of =
 		traced != NULL ? weiri_allocate_zeroed(&trace->allocator, bytes, _Alignof(struct weiri_frame_trace)) : NULL;
@@ -489,7 +494,7 @@ void weiri_trace_child(struct weiri_frame *child, enum weiri_trace_frame_kind ki
 		child->trace = make_frame_trace(outer->trace, child->plan);
 	} else {
 		child->trace->number = weiri_serial_take(&outer->trace->frames) + 1;
-		(void)memset(child->trace->ended, 0, 2 * child->plan->node_count * sizeof(uint64_t));
+		(void)memset(child->trace->ended, 0, sizeof(uint64_t) * 2 * child->plan->node_count);
 	}
 	if (child->trace == NULL)
 		return;

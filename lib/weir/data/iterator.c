@@ -659,6 +659,7 @@ static void free_iterator(weir_iterator *iterator)
 }
 
 /* Returns true if a poll of the dataset's stage calls a function of the user. */
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the pipeline. */
 static bool calls_functions(const weir_dataset *dataset, const weir_pool *pool)
 {
 	bool calls = (dataset->kind->uses & WEIRI_USES_DISPOSE) != 0;

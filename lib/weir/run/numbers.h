@@ -38,7 +38,7 @@ static inline bool weiri_number_take(struct weiri_numbers *numbers, uint32_t lim
 
 	do {
 		*number = taken == UINT64_MAX ? WEIRI_NUMBERS_MAX : (uint32_t)__builtin_ctzll(~taken);
-		if (*number >= limit)
+		if (*number >= limit || *number >= WEIRI_NUMBERS_MAX)
 			return false;
 		/* [P1 acquire] pairs with give. */
 	} while (!weiri_cas_acquire(&numbers->taken, &taken, taken | UINT64_C(1) << *number));

@@ -93,6 +93,7 @@ struct block {
  * Sums arrays first .. first+count-1. Returns where the sum is: in `to`, or in the array itself if it
  * is the only one. `level` of the spare blocks and those above it are free.
  */
+/* NOLINTNEXTLINE(misc-no-recursion): halves what is left. */
 static const void *sum_block(const struct block *b, size_t first, size_t count, void *to, struct spare_blocks *spare,
                              unsigned level)
 {
