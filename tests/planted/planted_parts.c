@@ -24,7 +24,7 @@ static weir_var *var;
 static weir_trace *trace;
 static bool found, failed;
 static const char *expected;
-static char **arguments;
+static char **command_line;
 
 static void must(enum weir_status status, const weir_error *error)
 {
@@ -93,7 +93,7 @@ static void try_again(void)
 	(void)fflush(stdout);
 	(void)snprintf(text, sizeof(text), "%ld", tries + 1);
 	if (setenv("WEIR_PLANTED_TRIES", text, 1) == 0)
-		(void)execv("/proc/self/exe", arguments);
+		(void)execv("/proc/self/exe", command_line);
 }
 
 static void check_and_exit(void)
@@ -339,7 +339,7 @@ int main(int argc, char *argv[])
 	if (argc != 3)
 		return 1;
 	expected = argv[2];
-	arguments = argv;
+	command_line = argv;
 	must(weir_graph_create(NULL, &graph, &e), &e);
 	must(weir_var_create(number(0), &named, &var, &e), &e);
 	must(weir_trace_create(&options, &trace, &e), &e);
