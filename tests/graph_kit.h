@@ -13,6 +13,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
+#include <weir/flow/function.h>
 #include <weir/flow/graph.h>
 #include <weir/flow/kernel.h>
 #include <weir/flow/op.h>
@@ -124,6 +125,23 @@ static inline weir_output kit_placeholder(weir_graph *graph, const char *name, e
 
 	cr_assert_eq(weir_op_placeholder(graph, name, dtype, &shape, &out, &error), WEIR_OK, "%s", error.message);
 	return out;
+}
+
+static inline weir_function *kit_function(const char *name, weir_function_fn *build, void *context,
+                                          const struct weir_parameter *parameters, size_t count, size_t results)
+{
+	struct weir_function_options options = {WEIR_FUNCTION_OPTIONS_INIT,
+	                                        .name = name,
+	                                        .build = build,
+	                                        .context = context,
+	                                        .parameters = parameters,
+	                                        .parameter_count = count,
+	                                        .result_count = results};
+	weir_function *function = NULL;
+	weir_error error;
+
+	cr_assert_eq(weir_function_create(&options, &function, &error), WEIR_OK, "%s", error.message);
+	return function;
 }
 
 static inline weir_var *kit_var(const char *name, weir_tensor *initial)

@@ -33,22 +33,6 @@ static weir_session *traced_session(weir_graph *graph, weir_trace *trace, size_t
 	return session;
 }
 
-static weir_function *a_function(const char *name, weir_function_fn *build, void *context,
-                                 const struct weir_parameter *parameters, size_t count, size_t results)
-{
-	struct weir_function_options options = {WEIR_FUNCTION_OPTIONS_INIT,
-	                                        .name = name,
-	                                        .build = build,
-	                                        .context = context,
-	                                        .parameters = parameters,
-	                                        .parameter_count = count,
-	                                        .result_count = results};
-	weir_function *function = NULL;
-
-	cr_assert_eq(weir_function_create(&options, &function, NULL), WEIR_OK);
-	return function;
-}
-
 static weir_output f32_constant(weir_graph *graph, float value)
 {
 	weir_tensor *tensor;
@@ -118,10 +102,10 @@ static void open_scene(struct scene *s)
 
 	s->graph = kit_graph();
 	s->var = kit_var("w", kit_f32(0));
-	s->functions[STEP] = a_function("step", build_step, NULL, tensor_and_var, 2, 1);
-	s->functions[SAME] = a_function("same", build_same, NULL, tensor_and_var, 2, 1);
-	s->functions[LESS] = a_function("less", build_less, NULL, tensor_and_var, 2, 1);
-	s->functions[CHOICE] = a_function("choose", build_choice, s->functions, tensor_and_var, 2, 1);
+	s->functions[STEP] = kit_function("step", build_step, NULL, tensor_and_var, 2, 1);
+	s->functions[SAME] = kit_function("same", build_same, NULL, tensor_and_var, 2, 1);
+	s->functions[LESS] = kit_function("less", build_less, NULL, tensor_and_var, 2, 1);
+	s->functions[CHOICE] = kit_function("choose", build_choice, s->functions, tensor_and_var, 2, 1);
 	arguments[0].output = kit_constant(s->graph, kit_f32(0));
 	arguments[1].var = s->var;
 	cr_assert_eq(weir_op_while(s->graph, "loop", s->functions[LESS], s->functions[STEP], arguments, 2, NULL,
@@ -252,7 +236,7 @@ Test(trace_parts, a_frame_that_waits_ends_on_another_thread)
 {
 	static const struct weir_parameter parameters[] = {{"x", WEIR_PARAMETER_TENSOR, WEIR_F32, &scalar},
 	                                                   {"q", WEIR_PARAMETER_QUEUE, 0, NULL}};
-	weir_function *take = a_function("taking", build_take, NULL, parameters, 2, 1);
+	weir_function *take = kit_function("taking", build_take, NULL, parameters, 2, 1);
 	weir_graph *graph = kit_graph();
 	weir_tensor_queue *queue = kit_queue("q", 4, WEIR_F32, &scalar);
 	weir_trace *trace = new_trace(NULL);
