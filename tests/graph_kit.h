@@ -262,4 +262,37 @@ static inline void kit_open_line(struct kit_line *line, weir_tensor_queue *queue
 	line->session = kit_session(line->graph, threads);
 }
 
+/* -- runs that are fed and fetched in several calls --------------------------------------------- */
+
+static inline weir_run *kit_open_run(weir_callable *callable)
+{
+	weir_run *run = NULL;
+	weir_error error;
+
+	cr_assert_eq(weir_run_open(callable, NULL, NULL, &run, &error), WEIR_OK, "%s", error.message);
+	return run;
+}
+
+static inline enum weir_status kit_run_feed_f32(weir_run *run, size_t feed, float value, weir_error *error)
+{
+	weir_tensor *tensor = kit_f32(value);
+	enum weir_status status = weir_run_feed(run, feed, tensor, error);
+
+	weir_tensor_release(tensor);
+	return status;
+}
+
+static inline float kit_run_fetch_f32(weir_run *run, size_t fetch)
+{
+	weir_tensor *result = NULL;
+	weir_error error;
+	float value;
+
+	cr_assert_eq(weir_run_fetch(run, fetch, weir_deadline_in(KIT_PATIENCE_NS), &result, &error), WEIR_OK, "%s",
+	             error.message);
+	value = kit_f32_at(result, 0);
+	weir_tensor_release(result);
+	return value;
+}
+
 #endif
