@@ -184,54 +184,60 @@ static PyObject *published(const struct state *state, enum weir_status status, c
 	return PyLong_FromUnsignedLongLong(version);
 }
 
-/* Returns the view of what `read` holds. */
-static PyObject *viewed(const struct state *state, enum weir_status status, const weir_error *error, weir_read *read)
-{
-	return status == WEIR_OK ? view_of_read(state, read) : raise_status(state, status, error->message);
-}
-
 typedef enum weir_status write_fn(weir_var *var, weir_tensor *value, uint64_t deadline_ns, weir_read *read,
                                   weir_error *error);
-typedef PyObject *result_fn(const struct state *state, enum weir_status status, const weir_error *error,
-                            weir_read *read);
 
-static PyObject *write_by(write_fn *fn, result_fn *result, const char *format, PyObject *self, PyObject *args,
-                          PyObject *keywords)
-{
-	static char *names[] = {"value", "timeout", "copy", NULL};
-	struct state *state = enter(self);
-	PyObject *value, *timeout = NULL;
+/* What a write has returned. */
+struct written {
+	struct state *state;
 	enum weir_status status;
-	struct write write;
-	struct wait wait;
 	weir_error error;
 	weir_read read;
+};
+
+/* False with an exception: the arguments are wrong, or a signal's handler has raised. */
+static bool write_by(write_fn *fn, const char *format, PyObject *self, PyObject *args, PyObject *keywords,
+                     struct written *out)
+{
+	static char *names[] = {"value", "timeout", "copy", NULL};
+	PyObject *value, *timeout = NULL;
+	struct write write;
+	struct wait wait;
 	int copies = 0;
 
+	out->state = enter(self);
 	if (!PyArg_ParseTupleAndKeywords(args, keywords, format, names, &value, &timeout, &copies) ||
-	    !parse_write(state, &write, value, timeout, copies))
-		return NULL;
-	begin_wait(state, &wait);
-	status = fn(var_of(self), write.value, write.deadline_ns, &read, &error);
+	    !parse_write(out->state, &write, value, timeout, copies))
+		return false;
+	begin_wait(out->state, &wait);
+	out->status = fn(var_of(self), write.value, write.deadline_ns, &out->read, &out->error);
 	weir_tensor_release(write.value);
-	if (!end_wait(&wait))
-		return interrupted(status, &read);
-	return result(state, status, &error, &read);
+	if (end_wait(&wait))
+		return true;
+	(void)interrupted(out->status, &out->read);
+	return false;
+}
+
+static PyObject *publish_by(write_fn *fn, const char *format, PyObject *self, PyObject *args, PyObject *keywords)
+{
+	struct written w;
+
+	return write_by(fn, format, self, args, keywords, &w) ? published(w.state, w.status, &w.error, &w.read) : NULL;
 }
 
 static PyObject *var_assign(PyObject *self, PyObject *args, PyObject *keywords)
 {
-	return write_by(weir_var_assign, published, "O|O$p:assign", self, args, keywords);
+	return publish_by(weir_var_assign, "O|O$p:assign", self, args, keywords);
 }
 
 static PyObject *var_assign_add(PyObject *self, PyObject *args, PyObject *keywords)
 {
-	return write_by(weir_var_assign_add, published, "O|O$p:assign_add", self, args, keywords);
+	return publish_by(weir_var_assign_add, "O|O$p:assign_add", self, args, keywords);
 }
 
 static PyObject *var_assign_sub(PyObject *self, PyObject *args, PyObject *keywords)
 {
-	return write_by(weir_var_assign_sub, published, "O|O$p:assign_sub", self, args, keywords);
+	return publish_by(weir_var_assign_sub, "O|O$p:assign_sub", self, args, keywords);
 }
 
 static PyObject *var_compare_assign(PyObject *self, PyObject *args, PyObject *keywords)
@@ -262,7 +268,11 @@ static PyObject *var_compare_assign(PyObject *self, PyObject *args, PyObject *ke
 /* The value that was replaced. */
 static PyObject *var_exchange(PyObject *self, PyObject *args, PyObject *keywords)
 {
-	return write_by(weir_var_exchange, viewed, "O|O$p:exchange", self, args, keywords);
+	struct written w;
+
+	if (!write_by(weir_var_exchange, "O|O$p:exchange", self, args, keywords, &w))
+		return NULL;
+	return w.status == WEIR_OK ? view_of_read(w.state, &w.read) : raise_status(w.state, w.status, w.error.message);
 }
 
 /* Computes from the newest value until no other write came between. Returns a version or NULL. */
