@@ -13,6 +13,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
+#include <weir/flow/function.h>
 #include <weir/flow/graph.h>
 #include <weir/flow/kernel.h>
 #include <weir/flow/op.h>
@@ -124,6 +125,23 @@ static inline weir_output kit_placeholder(weir_graph *graph, const char *name, e
 
 	cr_assert_eq(weir_op_placeholder(graph, name, dtype, &shape, &out, &error), WEIR_OK, "%s", error.message);
 	return out;
+}
+
+static inline weir_function *kit_function(const char *name, weir_function_fn *build, void *context,
+                                          const struct weir_parameter *parameters, size_t count, size_t results)
+{
+	struct weir_function_options options = {WEIR_FUNCTION_OPTIONS_INIT,
+	                                        .name = name,
+	                                        .build = build,
+	                                        .context = context,
+	                                        .parameters = parameters,
+	                                        .parameter_count = count,
+	                                        .result_count = results};
+	weir_function *function = NULL;
+	weir_error error;
+
+	cr_assert_eq(weir_function_create(&options, &function, &error), WEIR_OK, "%s", error.message);
+	return function;
 }
 
 static inline weir_var *kit_var(const char *name, weir_tensor *initial)
@@ -242,6 +260,39 @@ static inline void kit_open_line(struct kit_line *line, weir_tensor_queue *queue
 	cr_assert_eq(weir_op_dequeue(line->graph, "take", queue, &line->taken, 1, NULL, NULL), WEIR_OK);
 	cr_assert_eq(weir_op_queue_size(line->graph, "size", queue, &line->size, NULL), WEIR_OK);
 	line->session = kit_session(line->graph, threads);
+}
+
+/* -- runs that are fed and fetched in several calls --------------------------------------------- */
+
+static inline weir_run *kit_open_run(weir_callable *callable)
+{
+	weir_run *run = NULL;
+	weir_error error;
+
+	cr_assert_eq(weir_run_open(callable, NULL, NULL, &run, &error), WEIR_OK, "%s", error.message);
+	return run;
+}
+
+static inline enum weir_status kit_run_feed_f32(weir_run *run, size_t feed, float value, weir_error *error)
+{
+	weir_tensor *tensor = kit_f32(value);
+	enum weir_status status = weir_run_feed(run, feed, tensor, error);
+
+	weir_tensor_release(tensor);
+	return status;
+}
+
+static inline float kit_run_fetch_f32(weir_run *run, size_t fetch)
+{
+	weir_tensor *result = NULL;
+	weir_error error;
+	float value;
+
+	cr_assert_eq(weir_run_fetch(run, fetch, weir_deadline_in(KIT_PATIENCE_NS), &result, &error), WEIR_OK, "%s",
+	             error.message);
+	value = kit_f32_at(result, 0);
+	weir_tensor_release(result);
+	return value;
 }
 
 #endif

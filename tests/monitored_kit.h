@@ -126,6 +126,12 @@ static inline void job_start_with(struct job *job, const struct weir_monitored_h
 	job_create(job, &options);
 }
 
+/* Begins a job with this hook alone. */
+static inline void job_start_with_hook(struct job *job, const struct weir_monitored_hook *hook)
+{
+	job_start_with(job, &hook, 1);
+}
+
 /* Adds 1 to the step; returns the status, and the new value in *value. */
 static inline enum weir_status job_run(struct job *job, int64_t *value, weir_error *error)
 {

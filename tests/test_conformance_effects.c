@@ -26,17 +26,8 @@ static size_t function_count;
 static weir_function *define(const char *name, weir_function_fn *build, void *context,
                              const struct weir_parameter *parameters, size_t count, size_t results)
 {
-	struct weir_function_options options = {WEIR_FUNCTION_OPTIONS_INIT,
-	                                        .name = name,
-	                                        .build = build,
-	                                        .context = context,
-	                                        .parameters = parameters,
-	                                        .parameter_count = count,
-	                                        .result_count = results};
-	weir_error error;
-
 	cr_assert_lt(function_count, 64);
-	cr_assert_eq(weir_function_create(&options, &functions[function_count], &error), WEIR_OK, "%s", error.message);
+	functions[function_count] = kit_function(name, build, context, parameters, count, results);
 	return functions[function_count++];
 }
 

@@ -173,7 +173,6 @@ Test(conformance_monitored, MON_015_a_run_reaches_the_session)
 Test(conformance_monitored, MON_035_a_run_passes_all_arguments_on)
 {
 	struct weir_run_options options = {WEIR_RUN_OPTIONS_INIT, .flags = WEIR_RUN_ON_CALLER};
-	const struct weir_monitored_hook *hooks[1];
 	weir_tensor *three = kit_i64(3), *result = NULL;
 	weir_error error = {WEIR_OK, ""};
 	weir_cancel *cancel = NULL;
@@ -182,8 +181,7 @@ Test(conformance_monitored, MON_035_a_run_passes_all_arguments_on)
 	struct job job;
 
 	counting_init(&counting, "idle", NULL);
-	hooks[0] = &counting.hook;
-	job_start_with(&job, hooks, 1);
+	job_start_with_hook(&job, &counting.hook);
 	cr_assert_eq(weir_cancel_create(NULL, &cancel, NULL), WEIR_OK);
 	feed = (struct weir_feed){job.x, three};
 	cr_assert_eq(weir_monitored_run(job.monitored, &feed, 1, &job.doubled, 1, &result, &job.count.node, 1,
@@ -252,13 +250,11 @@ Test(conformance_monitored, MON_018_a_close_stops_and_later_runs_are_refused)
 
 Test(conformance_monitored, MON_019_a_stop_of_the_coordinator_is_seen)
 {
-	const struct weir_monitored_hook *hooks[1];
 	struct counting counting;
 	struct job job;
 
 	counting_init(&counting, "gets the coordinator", NULL);
-	hooks[0] = &counting.hook;
-	job_start_with(&job, hooks, 1);
+	job_start_with_hook(&job, &counting.hook);
 	cr_expect_not(weir_monitored_should_stop(job.monitored));
 	cr_assert_eq(weir_coordinator_request_stop(counting.coordinator, NULL), WEIR_OK);
 	cr_expect(weir_monitored_should_stop(job.monitored));
@@ -292,14 +288,12 @@ static enum weir_status until_stop(weir_coordinator *coordinator, void *context,
 
 Test(conformance_monitored, MON_022_a_close_stops_and_joins_the_threads)
 {
-	const struct weir_monitored_hook *hooks[1];
 	struct counting counting;
 	_Atomic(int) ended = 0;
 	struct job job;
 
 	counting_init(&counting, "gets the coordinator", NULL);
-	hooks[0] = &counting.hook;
-	job_start_with(&job, hooks, 1);
+	job_start_with_hook(&job, &counting.hook);
 	cr_assert_eq(weir_coordinator_start_thread(counting.coordinator, NULL, until_stop, &ended, NULL), WEIR_OK);
 	cr_assert_eq(job_close(&job, WEIR_OK, NULL), WEIR_OK);
 	cr_expect_eq(weiri_load_acquire(&ended), 1);
@@ -315,7 +309,6 @@ static enum weir_status run_out(void *context, weir_session *session, weir_error
 
 Test(conformance_monitored, MON_051_the_end_of_the_input_is_a_clean_end)
 {
-	const struct weir_monitored_hook *hooks[1];
 	struct counting counting;
 	enum weir_status status = WEIR_OK;
 	weir_error error = {WEIR_OK, ""};
@@ -323,8 +316,7 @@ Test(conformance_monitored, MON_051_the_end_of_the_input_is_a_clean_end)
 	struct job job;
 
 	counting_init(&counting, "ends", NULL);
-	hooks[0] = &counting.hook;
-	job_start_with(&job, hooks, 1);
+	job_start_with_hook(&job, &counting.hook);
 	while (status == WEIR_OK && !weir_monitored_should_stop(job.monitored))
 		status = weir_monitored_step(job.monitored, run_out, &calls, &error);
 	cr_expect_eq(status, WEIR_OUT_OF_RANGE);
@@ -337,14 +329,12 @@ Test(conformance_monitored, MON_051_the_end_of_the_input_is_a_clean_end)
 
 Test(conformance_monitored, MON_054_an_error_of_a_thread_disturbs_no_run_and_comes_out_of_the_close)
 {
-	const struct weir_monitored_hook *hooks[1];
 	weir_error cause = kit_error(WEIR_DATA_LOSS, "block 7 is gone"), error = {WEIR_OK, ""};
 	struct counting counting;
 	struct job job;
 
 	counting_init(&counting, "gets the coordinator", NULL);
-	hooks[0] = &counting.hook;
-	job_start_with(&job, hooks, 1);
+	job_start_with_hook(&job, &counting.hook);
 	cr_assert_eq(weir_coordinator_request_stop(counting.coordinator, &cause), WEIR_OK);
 	cr_expect_eq(job_count(&job), 1);
 	cr_expect(weir_monitored_should_stop(job.monitored));
@@ -374,7 +364,6 @@ Test(conformance_monitored, MON_056_the_session_has_ended_after_a_loop_without_a
 
 Test(conformance_monitored, MON_025_a_run_that_recovers_uses_the_next_session)
 {
-	const struct weir_monitored_hook *hooks[1];
 	struct counting counting;
 	weir_error error = {WEIR_OK, ""};
 	int64_t value;
@@ -383,8 +372,7 @@ Test(conformance_monitored, MON_025_a_run_that_recovers_uses_the_next_session)
 	counting_init(&counting, "fails", NULL);
 	counting.fail_in = AT_BEFORE;
 	counting.fail_at = 2;
-	hooks[0] = &counting.hook;
-	job_start_with(&job, hooks, 1);
+	job_start_with_hook(&job, &counting.hook);
 	cr_expect_eq(job_count(&job), 1);
 	cr_expect_eq(job_count(&job), 2);
 	cr_expect_eq(job.made, 2);
@@ -435,13 +423,11 @@ Test(conformance_monitored, MON_026_a_thread_that_reports_what_recovers_has_the_
 {
 	for (enum way way = BY_RUN; way < WAYS; way++) {
 		weir_error gone = kit_error(WEIR_UNAVAILABLE, "the device is gone"), error = {WEIR_OK, ""};
-		const struct weir_monitored_hook *hooks[1];
 		struct counting counting;
 		struct job job;
 
 		counting_init(&counting, "gets the coordinator", NULL);
-		hooks[0] = &counting.hook;
-		job_start_with(&job, hooks, 1);
+		job_start_with_hook(&job, &counting.hook);
 		cr_assert_eq(count_by(&job, way, &error), WEIR_OK, "%s", error.message);
 		cr_assert_eq(weir_coordinator_request_stop(counting.coordinator, &gone), WEIR_OK);
 		cr_expect_not(weir_monitored_should_stop(job.monitored));
@@ -457,13 +443,11 @@ Test(conformance_monitored, MON_027_a_thread_that_reports_another_error_stops_th
 {
 	for (enum way way = BY_RUN; way < WAYS; way++) {
 		weir_error lost = kit_error(WEIR_DATA_LOSS, "block 7 is gone"), error = {WEIR_OK, ""};
-		const struct weir_monitored_hook *hooks[1];
 		struct counting counting;
 		struct job job;
 
 		counting_init(&counting, "gets the coordinator", NULL);
-		hooks[0] = &counting.hook;
-		job_start_with(&job, hooks, 1);
+		job_start_with_hook(&job, &counting.hook);
 		cr_assert_eq(count_by(&job, way, &error), WEIR_OK, "%s", error.message);
 		cr_assert_eq(weir_coordinator_request_stop(counting.coordinator, &lost), WEIR_OK);
 		cr_expect(weir_monitored_should_stop(job.monitored));
@@ -624,12 +608,11 @@ static enum weir_status stop_after(void *context, weir_monitored_call *call, wei
 Test(conformance_monitored, MON_037_a_hook_stops_the_loop_after_its_run)
 {
 	const struct weir_monitored_hook stopping = {WEIR_MONITORED_HOOK_INIT, .name = "stops", .after_run = stop_after};
-	const struct weir_monitored_hook *hooks[1] = {&stopping};
 	weir_error error;
 	int64_t value;
 	struct job job;
 
-	job_start_with(&job, hooks, 1);
+	job_start_with_hook(&job, &stopping);
 	cr_expect_not(weir_monitored_should_stop(job.monitored));
 	cr_expect_eq(job_count(&job), 1);
 	cr_expect(weir_monitored_should_stop(job.monitored));
@@ -720,14 +703,12 @@ Test(conformance_monitored, MON_038_hooks_have_fetches_of_their_own)
 
 Test(conformance_monitored, MON_039_a_hook_feeds_alone)
 {
-	const struct weir_monitored_hook *hooks[1];
 	weir_tensor *result = NULL;
 	struct adding adding;
 	struct job job;
 
 	adding_init(&adding, "feeds", &job, true, false);
-	hooks[0] = &adding.hook;
-	job_start_with(&job, hooks, 1);
+	job_start_with_hook(&job, &adding.hook);
 	cr_assert_eq(weir_monitored_run(job.monitored, NULL, 0, &job.doubled, 1, &result, NULL, 0, WEIR_NO_DEADLINE, NULL,
 	                                NULL, NULL),
 	             WEIR_OK);
@@ -739,15 +720,13 @@ Test(conformance_monitored, MON_039_a_hook_feeds_alone)
 Test(conformance_monitored, MON_040_the_feeds_of_hook_and_caller_are_merged)
 {
 	weir_tensor *nine = kit_i64(9), *results[2] = {NULL, NULL};
-	const struct weir_monitored_hook *hooks[1];
 	weir_output y, fetches[2];
 	struct adding adding;
 	struct weir_feed feed, before;
 	struct job job;
 
 	adding_init(&adding, "feeds", &job, true, true);
-	hooks[0] = &adding.hook;
-	job_start_with(&job, hooks, 1);
+	job_start_with_hook(&job, &adding.hook);
 	y = kit_placeholder(job.graph, "y", WEIR_I64, kit_shape(0));
 	feed = (struct weir_feed){y, nine};
 	before = feed;
@@ -790,7 +769,6 @@ Test(conformance_monitored, MON_041_two_hooks_that_feed_one_output_are_refused_b
 
 Test(conformance_monitored, MON_042_a_hook_that_feeds_what_the_caller_feeds_is_refused)
 {
-	const struct weir_monitored_hook *hooks[1];
 	weir_tensor *nine = kit_i64(9), *result = NULL;
 	struct adding adding;
 	weir_error error;
@@ -798,8 +776,7 @@ Test(conformance_monitored, MON_042_a_hook_that_feeds_what_the_caller_feeds_is_r
 	struct job job;
 
 	adding_init(&adding, "numbers", &job, true, false);
-	hooks[0] = &adding.hook;
-	job_start_with(&job, hooks, 1);
+	job_start_with_hook(&job, &adding.hook);
 	feed = (struct weir_feed){job.x, nine};
 	cr_expect_eq(weir_monitored_run(job.monitored, &feed, 1, &job.doubled, 1, &result, NULL, 0, WEIR_NO_DEADLINE, NULL,
 	                                NULL, &error),
@@ -953,15 +930,13 @@ Test(conformance_monitored, MON_065_a_step_function_stops_the_loop)
 
 Test(conformance_monitored, MON_067_a_stop_in_a_loop_ends_it_cleanly)
 {
-	const struct weir_monitored_hook *hooks[1];
 	struct counting counting;
 	struct told told = {.runs = true};
 	enum weir_status status = WEIR_OK;
 	struct job job;
 
 	counting_init(&counting, "ends", NULL);
-	hooks[0] = &counting.hook;
-	job_start_with(&job, hooks, 1);
+	job_start_with_hook(&job, &counting.hook);
 	told.job = &job;
 	while (status == WEIR_OK && !weir_monitored_should_stop(job.monitored)) {
 		told.stops = told.calls == 3;
@@ -1036,14 +1011,12 @@ Test(conformance_monitored, MON_072_a_step_runs_raw_and_with_hooks_in_its_order)
 
 Test(conformance_monitored, MON_074_after_a_stop_in_a_step_no_hook_is_called)
 {
-	const struct weir_monitored_hook *hooks[1];
 	struct counting counting;
 	struct told told = {.stops = true, .runs = true};
 	struct job job;
 
 	counting_init(&counting, "is not called", NULL);
-	hooks[0] = &counting.hook;
-	job_start_with(&job, hooks, 1);
+	job_start_with_hook(&job, &counting.hook);
 	told.job = &job;
 	cr_expect_eq(weir_monitored_step(job.monitored, do_as_told, &told, NULL), WEIR_OK);
 	cr_expect_eq(told.inner, WEIR_FAILED_PRECONDITION);
@@ -1099,7 +1072,6 @@ Test(conformance_monitored, MON_077_a_step_does_not_recover_when_that_was_not_as
 
 Test(conformance_monitored, MON_078_a_step_whose_hook_fails_before_the_run_is_called_again)
 {
-	const struct weir_monitored_hook *hooks[1];
 	struct counting counting;
 	int64_t value = 0;
 	struct job job;
@@ -1107,8 +1079,7 @@ Test(conformance_monitored, MON_078_a_step_whose_hook_fails_before_the_run_is_ca
 	counting_init(&counting, "fails", NULL);
 	counting.fail_in = AT_BEFORE;
 	counting.fail_at = 1;
-	hooks[0] = &counting.hook;
-	job_start_with(&job, hooks, 1);
+	job_start_with_hook(&job, &counting.hook);
 	cr_expect_eq(weir_monitored_step(job.monitored, count_with_hooks, &job, NULL), WEIR_OK);
 	value = job_step(&job);
 	cr_expect_eq(value, 1);

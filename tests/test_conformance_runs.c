@@ -59,42 +59,11 @@ static void close_stages(struct stages *s)
 	kit_end(s->session, s->graph);
 }
 
-static weir_run *open_run(weir_callable *callable)
-{
-	weir_run *run = NULL;
-	weir_error error;
-
-	cr_assert_eq(weir_run_open(callable, NULL, NULL, &run, &error), WEIR_OK, "%s", error.message);
-	return run;
-}
-
-static enum weir_status feed(weir_run *run, size_t i, float value, weir_error *error)
-{
-	weir_tensor *tensor = kit_f32(value);
-	enum weir_status status = weir_run_feed(run, i, tensor, error);
-
-	weir_tensor_release(tensor);
-	return status;
-}
-
 static void give(weir_run *run, size_t i, float value)
 {
 	weir_error error;
 
-	cr_assert_eq(feed(run, i, value, &error), WEIR_OK, "%s", error.message);
-}
-
-static float take(weir_run *run, size_t i)
-{
-	weir_tensor *result = NULL;
-	weir_error error;
-	float value;
-
-	cr_assert_eq(weir_run_fetch(run, i, weir_deadline_in(KIT_PATIENCE_NS), &result, &error), WEIR_OK, "%s",
-	             error.message);
-	value = kit_f32_at(result, 0);
-	weir_tensor_release(result);
-	return value;
+	cr_assert_eq(kit_run_feed_f32(run, i, value, &error), WEIR_OK, "%s", error.message);
 }
 
 Test(conformance_runs, PRN_001_feed_two_fetch_one_then_feed_and_fetch_the_rest)
@@ -102,13 +71,13 @@ Test(conformance_runs, PRN_001_feed_two_fetch_one_then_feed_and_fetch_the_rest)
 	struct stages s = open_stages();
 
 	for (int round = 0; round < 2; round++) {
-		weir_run *run = open_run(s.callable);
+		weir_run *run = kit_open_run(s.callable);
 
 		give(run, 0, 1);
 		give(run, 1, 2);
-		cr_expect_eq(take(run, 0), 3.0f);
+		cr_expect_eq(kit_run_fetch_f32(run, 0), 3.0f);
 		give(run, 2, 4);
-		cr_expect_eq(take(run, 1), 12.0f);
+		cr_expect_eq(kit_run_fetch_f32(run, 1), 12.0f);
 		weir_run_release(run);
 	}
 	close_stages(&s);
@@ -117,14 +86,14 @@ Test(conformance_runs, PRN_001_feed_two_fetch_one_then_feed_and_fetch_the_rest)
 Test(conformance_runs, PRN_002_a_run_that_is_given_up_harms_nothing)
 {
 	struct stages s = open_stages();
-	weir_run *run = open_run(s.callable);
+	weir_run *run = kit_open_run(s.callable);
 
 	give(run, 0, 1);
 	weir_run_release(run);
-	run = open_run(s.callable);
+	run = kit_open_run(s.callable);
 	give(run, 0, 1);
 	give(run, 1, 2);
-	cr_expect_eq(take(run, 0), 3.0f);
+	cr_expect_eq(kit_run_fetch_f32(run, 0), 3.0f);
 	weir_run_release(run);
 	close_stages(&s);
 }
@@ -132,18 +101,18 @@ Test(conformance_runs, PRN_002_a_run_that_is_given_up_harms_nothing)
 Test(conformance_runs, PRN_003_two_runs_at_once_are_independent)
 {
 	struct stages s = open_stages();
-	weir_run *one = open_run(s.callable), *two = open_run(s.callable);
+	weir_run *one = kit_open_run(s.callable), *two = kit_open_run(s.callable);
 
 	give(one, 0, 1);
 	give(two, 0, 10);
 	give(two, 1, 20);
 	give(one, 1, 2);
-	cr_expect_eq(take(two, 0), 30.0f);
-	cr_expect_eq(take(one, 0), 3.0f);
+	cr_expect_eq(kit_run_fetch_f32(two, 0), 30.0f);
+	cr_expect_eq(kit_run_fetch_f32(one, 0), 3.0f);
 	give(one, 2, 5);
 	give(two, 2, 2);
-	cr_expect_eq(take(one, 1), 15.0f);
-	cr_expect_eq(take(two, 1), 60.0f);
+	cr_expect_eq(kit_run_fetch_f32(one, 1), 15.0f);
+	cr_expect_eq(kit_run_fetch_f32(two, 1), 60.0f);
 	weir_run_release(one);
 	weir_run_release(two);
 	close_stages(&s);
@@ -163,10 +132,10 @@ Test(conformance_runs, PRN_004_two_hundred_stages)
 		fetches[i] = last = sum_of(graph, last, feeds[i]);
 	}
 	cr_assert_eq(compile_late(session, feeds, STAGES, fetches, STAGES, &callable, NULL), WEIR_OK);
-	run = open_run(callable);
+	run = kit_open_run(callable);
 	for (size_t i = 0; i < STAGES; i++) {
 		give(run, i, 1);
-		cr_assert_eq(take(run, i), (float)(i + 1));
+		cr_assert_eq(kit_run_fetch_f32(run, i), (float)(i + 1));
 	}
 	cr_expect_eq(weir_run_wait(run, weir_deadline_in(KIT_PATIENCE_NS), NULL), WEIR_OK);
 	weir_run_release(run);
@@ -178,13 +147,13 @@ Test(conformance_runs, PRN_005_a_run_in_parts_gives_what_one_call_gives)
 {
 	struct stages s = open_stages();
 	weir_tensor *values[] = {kit_f32(1), kit_f32(2), kit_f32(4)}, *results[2];
-	weir_run *run = open_run(s.callable);
+	weir_run *run = kit_open_run(s.callable);
 
 	cr_assert_eq(weir_callable_run(s.callable, values, results, WEIR_NO_DEADLINE, NULL, NULL, NULL), WEIR_OK);
 	for (size_t i = 0; i < 3; i++)
 		cr_assert_eq(weir_run_feed(run, i, values[i], NULL), WEIR_OK);
 	for (size_t i = 0; i < 2; i++) {
-		cr_expect_eq(take(run, i), kit_f32_at(results[i], 0));
+		cr_expect_eq(kit_run_fetch_f32(run, i), kit_f32_at(results[i], 0));
 		weir_tensor_release(results[i]);
 	}
 	for (size_t i = 0; i < 3; i++)
@@ -208,9 +177,9 @@ Test(conformance_runs, PRN_006_a_placeholder_that_is_not_among_the_feeds)
 Test(conformance_runs, PRN_007_a_feed_that_was_not_announced)
 {
 	struct stages s = open_stages();
-	weir_run *run = open_run(s.callable);
+	weir_run *run = kit_open_run(s.callable);
 
-	cr_expect_eq(feed(run, 3, 1, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(kit_run_feed_f32(run, 3, 1, NULL), WEIR_INVALID_ARGUMENT);
 	give(run, 0, 1);
 	weir_run_release(run);
 	close_stages(&s);
@@ -219,7 +188,7 @@ Test(conformance_runs, PRN_007_a_feed_that_was_not_announced)
 Test(conformance_runs, PRN_008_a_fetch_that_was_not_announced)
 {
 	struct stages s = open_stages();
-	weir_run *run = open_run(s.callable);
+	weir_run *run = kit_open_run(s.callable);
 	weir_tensor *result = NULL;
 
 	cr_expect_eq(weir_run_fetch(run, 2, 0, &result, NULL), WEIR_INVALID_ARGUMENT);
@@ -231,14 +200,14 @@ Test(conformance_runs, PRN_008_a_fetch_that_was_not_announced)
 Test(conformance_runs, PRN_009_a_feed_is_given_once)
 {
 	struct stages s = open_stages();
-	weir_run *run = open_run(s.callable);
+	weir_run *run = kit_open_run(s.callable);
 	weir_error error;
 
 	give(run, 0, 1);
-	cr_expect_eq(feed(run, 0, 5, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(kit_run_feed_f32(run, 0, 5, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_not_null(strstr(error.message, "has been fed"), "%s", error.message);
 	give(run, 1, 2);
-	cr_expect_eq(take(run, 0), 3.0f, "the first value counts");
+	cr_expect_eq(kit_run_fetch_f32(run, 0), 3.0f, "the first value counts");
 	weir_run_release(run);
 	close_stages(&s);
 }
@@ -246,14 +215,14 @@ Test(conformance_runs, PRN_009_a_feed_is_given_once)
 Test(conformance_runs, PRN_010_a_fetch_is_taken_once)
 {
 	struct stages s = open_stages();
-	weir_run *run = open_run(s.callable);
+	weir_run *run = kit_open_run(s.callable);
 	weir_tensor *result = NULL;
 	weir_error error;
 
 	give(run, 0, 1);
 	cr_expect_eq(weir_run_fetch(run, 0, 0, &result, NULL), WEIR_DEADLINE_EXCEEDED, "this takes nothing");
 	give(run, 1, 2);
-	cr_expect_eq(take(run, 0), 3.0f);
+	cr_expect_eq(kit_run_fetch_f32(run, 0), 3.0f);
 	cr_expect_eq(weir_run_fetch(run, 0, 0, &result, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_not_null(strstr(error.message, "has been fetched"), "%s", error.message);
 	cr_expect_null(result);
@@ -264,11 +233,11 @@ Test(conformance_runs, PRN_010_a_fetch_is_taken_once)
 Test(conformance_runs, PRN_011_a_call_may_only_feed)
 {
 	struct stages s = open_stages();
-	weir_run *run = open_run(s.callable);
+	weir_run *run = kit_open_run(s.callable);
 
 	for (size_t i = 0; i < 3; i++)
 		give(run, i, 2);
-	cr_expect_eq(take(run, 1), 8.0f);
+	cr_expect_eq(kit_run_fetch_f32(run, 1), 8.0f);
 	weir_run_release(run);
 	close_stages(&s);
 }
@@ -292,8 +261,8 @@ Test(conformance_runs, PRN_013_a_run_in_parts_may_have_no_feeds)
 
 	cr_assert_eq(weir_op_identity(s.graph, NULL, seven, &same, NULL), WEIR_OK);
 	cr_assert_eq(compile_late(s.session, NULL, 0, &same, 1, &callable, NULL), WEIR_OK);
-	run = open_run(callable);
-	cr_expect_eq(take(run, 0), 7.0f);
+	run = kit_open_run(callable);
+	cr_expect_eq(kit_run_fetch_f32(run, 0), 7.0f);
 	weir_run_release(run);
 	weir_callable_release(callable);
 	close_stages(&s);

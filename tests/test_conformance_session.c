@@ -298,12 +298,8 @@ static enum weir_status build_square(void *context, weir_graph *body, const stru
 static weir_function *square_function(weir_output *inside)
 {
 	static const struct weir_parameter x = {"x", WEIR_PARAMETER_TENSOR, WEIR_F32, &scalar};
-	struct weir_function_options options = {WEIR_FUNCTION_OPTIONS_INIT, .build = build_square, .context = inside,
-	                                        .parameters = &x,           .parameter_count = 1,  .result_count = 1};
-	weir_function *made;
 
-	cr_assert_eq(weir_function_create(&options, &made, NULL), WEIR_OK);
-	return made;
+	return kit_function(NULL, build_square, inside, &x, 1, 1);
 }
 
 Test(conformance_session, SES_075_inputs_from_different_frames_are_refused)

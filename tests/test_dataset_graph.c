@@ -117,13 +117,8 @@ static enum weir_status build_twice(void *context, weir_graph *body, const struc
 static weir_function *function_of(weir_function_fn *build, void *context, const char *name)
 {
 	static const struct weir_parameter number = {"x", WEIR_PARAMETER_TENSOR, WEIR_I64, NULL};
-	struct weir_function_options options = {WEIR_FUNCTION_OPTIONS_INIT, .name = name,          .build = build,
-	                                        .context = context,         .parameters = &number, .parameter_count = 1,
-	                                        .result_count = 1};
-	weir_function *function = NULL;
 
-	cr_assert_eq(weir_function_create(&options, &function, NULL), WEIR_OK);
-	return function;
+	return kit_function(name, build, context, &number, 1, 1);
 }
 
 Test(dataset_graph, a_dataset_is_mapped_by_a_function)

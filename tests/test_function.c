@@ -13,23 +13,6 @@ static const weir_shape scalar = {.rank = 0, .dims = {0}};
 
 /* -- short ways -------------------------------------------------------------------------------- */
 
-static weir_function *a_function(const char *name, weir_function_fn *build, void *context,
-                                 const struct weir_parameter *parameters, size_t count, size_t results)
-{
-	struct weir_function_options options = {WEIR_FUNCTION_OPTIONS_INIT,
-	                                        .name = name,
-	                                        .build = build,
-	                                        .context = context,
-	                                        .parameters = parameters,
-	                                        .parameter_count = count,
-	                                        .result_count = results};
-	weir_function *function = NULL;
-	weir_error error;
-
-	cr_assert_eq(weir_function_create(&options, &function, &error), WEIR_OK, "%s", error.message);
-	return function;
-}
-
 static void end_function(weir_function *function)
 {
 	weir_error error;
@@ -119,7 +102,7 @@ static enum weir_status build_bump(void *context, weir_graph *body, const struct
 Test(function, a_body_is_built_once_for_each_signature)
 {
 	int builds = 0;
-	weir_function *function = a_function("double", build_double, &builds, one_tensor, 1, 1);
+	weir_function *function = kit_function("double", build_double, &builds, one_tensor, 1, 1);
 	weir_graph *graph = kit_graph();
 	weir_session *session = kit_session(graph, 0);
 	weir_tensor *values[] = {kit_f32(3), kit_i64(4), kit_tensor(WEIR_F32, kit_shape(1, 2), (const float[]){1, 2}),
@@ -147,7 +130,7 @@ Test(function, a_body_is_built_once_for_each_signature)
 Test(function, variables_are_part_of_the_signature)
 {
 	float by = 2;
-	weir_function *function = a_function("bump", build_bump, &by, one_var, 1, 1);
+	weir_function *function = kit_function("bump", build_bump, &by, one_var, 1, 1);
 	weir_graph *graph = kit_graph();
 	weir_session *session = kit_session(graph, 0);
 	weir_var *vars[] = {kit_var("a", kit_f32(1)), kit_var("b", kit_f32(10))};
@@ -195,7 +178,7 @@ Test(function, more_signatures_than_allowed_are_refused)
 Test(function, a_call_gives_the_results_of_its_body)
 {
 	for (size_t threads = 0; threads <= 2; threads++) {
-		weir_function *function = a_function("double", build_double, NULL, one_tensor, 1, 1);
+		weir_function *function = kit_function("double", build_double, NULL, one_tensor, 1, 1);
 		weir_graph *graph = kit_graph();
 		weir_session *session = kit_session(graph, threads);
 		struct weir_argument x = of_output(kit_constant(graph, kit_f32(1)));
@@ -288,8 +271,8 @@ Test(function, recursion_is_refused_by_name)
 	weir_output out;
 	weir_error error;
 
-	f = a_function("f", build_caller, &g, one_tensor, 1, 1);
-	g = a_function("g", build_caller, &f, one_tensor, 1, 1);
+	f = kit_function("f", build_caller, &g, one_tensor, 1, 1);
+	g = kit_function("g", build_caller, &f, one_tensor, 1, 1);
 	cr_expect_eq(weir_op_call(graph, "outer", f, &x, 1, &out, NULL, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect(strstr(error.message, "function \"f\" would call itself, and recursion is not possible: \"f\", which "
 	                                "\"g\" calls, which \"f\" calls") != NULL,
@@ -321,8 +304,8 @@ static enum weir_status build_failing(void *context, weir_graph *body, const str
 Test(function, a_message_names_the_way_to_the_node)
 {
 	for (size_t threads = 0; threads <= 1; threads++) {
-		weir_function *inner = a_function("inner", build_failing, NULL, one_tensor, 1, 1);
-		weir_function *outer = a_function("outer", build_caller, &inner, one_tensor, 1, 1);
+		weir_function *inner = kit_function("inner", build_failing, NULL, one_tensor, 1, 1);
+		weir_function *outer = kit_function("outer", build_caller, &inner, one_tensor, 1, 1);
 		weir_graph *graph = kit_graph();
 		weir_session *session = kit_session(graph, threads);
 		struct weir_argument x = of_output(kit_constant(graph, kit_f32(1)));
@@ -363,7 +346,7 @@ Test(function, a_case_runs_one_branch)
 		weir_error error;
 
 		for (int i = 0; i < 3; i++)
-			branches[i] = a_function("branch", build_bump, &by[i], one_var, 1, 1);
+			branches[i] = kit_function("branch", build_bump, &by[i], one_var, 1, 1);
 		cr_assert_eq(weir_op_case(graph, "choose", index, branches, 3, &argument, 1, &out, NULL, &error), WEIR_OK, "%s",
 		             error.message);
 		for (int64_t i = -1; i <= 3; i++) {
@@ -397,9 +380,9 @@ static enum weir_status build_integer(void *context, weir_graph *body, const str
 
 Test(function, branches_that_differ_are_refused)
 {
-	weir_function *twice = a_function("twice", build_double, NULL, one_tensor, 1, 1);
-	weir_function *integer = a_function("integer", build_integer, NULL, one_tensor, 1, 1);
-	weir_function *step = a_function("step", build_step, NULL, two_scalars, 2, 2);
+	weir_function *twice = kit_function("twice", build_double, NULL, one_tensor, 1, 1);
+	weir_function *integer = kit_function("integer", build_integer, NULL, one_tensor, 1, 1);
+	weir_function *step = kit_function("step", build_step, NULL, two_scalars, 2, 2);
 	weir_graph *graph = kit_graph();
 	weir_tensor *yes;
 	weir_output predicate, out;
@@ -438,8 +421,8 @@ static void open_counting(struct counting *c, size_t threads, uint64_t limit)
 	struct weir_argument arguments[2];
 	weir_error error;
 
-	c->condition = a_function("less", build_less, NULL, two_scalars, 2, 1);
-	c->body = a_function("step", build_step, NULL, two_scalars, 2, 2);
+	c->condition = kit_function("less", build_less, NULL, two_scalars, 2, 1);
+	c->body = kit_function("step", build_step, NULL, two_scalars, 2, 2);
 	c->graph = kit_graph();
 	c->session = kit_session(c->graph, threads);
 	c->n = kit_placeholder(c->graph, "n", WEIR_F32, kit_shape(0));
@@ -532,8 +515,8 @@ static enum weir_status build_same(void *context, weir_graph *body, const struct
 
 Test(function, a_loop_without_nodes_sees_the_deadline)
 {
-	weir_function *always = a_function("always", build_always, NULL, one_tensor, 1, 1);
-	weir_function *same = a_function("same", build_same, NULL, one_tensor, 1, 1);
+	weir_function *always = kit_function("always", build_always, NULL, one_tensor, 1, 1);
+	weir_function *same = kit_function("same", build_same, NULL, one_tensor, 1, 1);
 	weir_graph *graph = kit_graph();
 	weir_session *session = kit_session(graph, 0);
 	struct weir_argument x = of_output(kit_constant(graph, kit_f32(1)));
@@ -550,9 +533,9 @@ Test(function, a_loop_without_nodes_sees_the_deadline)
 
 Test(function, loops_that_change_a_spec_are_refused)
 {
-	weir_function *always = a_function("always", build_always, NULL, one_tensor, 1, 1);
-	weir_function *integer = a_function("integer", build_integer, NULL, one_tensor, 1, 1);
-	weir_function *same = a_function("same", build_same, NULL, one_tensor, 1, 1);
+	weir_function *always = kit_function("always", build_always, NULL, one_tensor, 1, 1);
+	weir_function *integer = kit_function("integer", build_integer, NULL, one_tensor, 1, 1);
+	weir_function *same = kit_function("same", build_same, NULL, one_tensor, 1, 1);
 	weir_graph *graph = kit_graph();
 	struct weir_argument x = of_output(kit_constant(graph, kit_f32(1)));
 	weir_output out;
@@ -626,8 +609,8 @@ static enum weir_status build_slow_double(void *context, weir_graph *body, const
 
 Test(function, a_map_gives_results_in_the_order_of_its_rows)
 {
-	weir_function *functions[] = {a_function("double", build_double, NULL, one_tensor, 1, 1),
-	                              a_function("slow", build_slow_double, NULL, one_tensor, 1, 1)};
+	weir_function *functions[] = {kit_function("double", build_double, NULL, one_tensor, 1, 1),
+	                              kit_function("slow", build_slow_double, NULL, one_tensor, 1, 1)};
 
 	for (int f = 0; f < 2; f++) {
 		for (size_t threads = 0; threads <= 2; threads++) {
@@ -663,7 +646,7 @@ Test(function, a_map_waits_without_a_thread_for_each_row)
 
 	for (size_t threads = 0; threads <= 1; threads++) {
 		weir_tensor_queue *queue = kit_queue("ring", ROWS, WEIR_F32, &scalar);
-		weir_function *swap = a_function("swap", build_queue_swap, NULL, parameters, 3, 1);
+		weir_function *swap = kit_function("swap", build_queue_swap, NULL, parameters, 3, 1);
 		weir_graph *graph = kit_graph();
 		weir_session *session = kit_session(graph, threads);
 		struct weir_argument arguments[3] = {
@@ -700,7 +683,7 @@ Test(function, a_map_waits_without_a_thread_for_each_row)
 
 Test(function, maps_refuse_what_has_no_rows)
 {
-	weir_function *twice = a_function("double", build_double, NULL, one_tensor, 1, 1);
+	weir_function *twice = kit_function("double", build_double, NULL, one_tensor, 1, 1);
 	struct weir_map_options whole = {WEIR_MAP_OPTIONS_INIT, .whole = 1};
 	weir_graph *graph = kit_graph();
 	struct weir_argument x = of_output(kit_constant(graph, kit_f32(1)));
@@ -730,7 +713,7 @@ Test(function, a_deadline_reaches_a_wait_in_a_body_and_names_the_way)
 
 	for (size_t threads = 0; threads <= 1; threads++) {
 		weir_tensor_queue *queue = kit_queue("empty", 1, WEIR_F32, &scalar);
-		weir_function *take = a_function("taker", build_take, NULL, parameters, 1, 1);
+		weir_function *take = kit_function("taker", build_take, NULL, parameters, 1, 1);
 		weir_graph *graph = kit_graph();
 		weir_session *session = kit_session(graph, threads);
 		struct weir_argument q = {.queue = queue};
@@ -859,7 +842,7 @@ Test(function, builders_that_do_wrong_are_refused)
 
 	foreign = x.output;
 	for (int how = 0; how < 5; how++) {
-		weir_function *wrong = a_function("wrong", build_foreign, &how, one_tensor, 1, 1);
+		weir_function *wrong = kit_function("wrong", build_foreign, &how, one_tensor, 1, 1);
 		weir_output out = {NULL, 7};
 		weir_error error;
 
@@ -882,8 +865,8 @@ static enum weir_status build_kept(void *context, weir_graph *body, const struct
 Test(function, a_complete_body_accepts_nothing_more)
 {
 	weir_graph *body = NULL;
-	weir_function *kept = a_function("kept", build_kept, &body, one_tensor, 1, 1);
-	weir_function *twice = a_function("double", build_double, NULL, one_tensor, 1, 1);
+	weir_function *kept = kit_function("kept", build_kept, &body, one_tensor, 1, 1);
+	weir_function *twice = kit_function("double", build_double, NULL, one_tensor, 1, 1);
 	weir_graph *graph = kit_graph();
 	weir_session *session = kit_session(graph, 0);
 	struct weir_argument x = {.tensor = kit_f32(3)};
@@ -907,7 +890,7 @@ Test(function, a_complete_body_accepts_nothing_more)
 Test(function, an_argument_that_does_not_fit_is_named)
 {
 	float by = 1;
-	weir_function *bump = a_function("bump", build_bump, &by, tensor_and_var, 2, 1);
+	weir_function *bump = kit_function("bump", build_bump, &by, tensor_and_var, 2, 1);
 	weir_graph *graph = kit_graph();
 	weir_session *session = kit_session(graph, 0);
 	weir_var *var = kit_var("n", kit_i64(1));

@@ -547,14 +547,8 @@ static weir_function *function_of(const char *name, weir_function_fn *build, voi
                                   enum weir_parameter_kind second, size_t results)
 {
 	const struct weir_parameter parameters[] = {{"x", WEIR_PARAMETER_TENSOR, 0, NULL}, {"w", second, 0, NULL}};
-	struct weir_function_options options = {
-		WEIR_FUNCTION_OPTIONS_INIT, .name = name,         .build = build,         .context = context,
-		.parameters = parameters,   .parameter_count = 2, .result_count = results};
-	weir_function *function;
-	weir_error error;
 
-	OK(weir_function_create(&options, &function, &error));
-	return function;
+	return kit_function(name, build, context, parameters, 2, results);
 }
 
 static void destroy_function(weir_function *function)

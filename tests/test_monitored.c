@@ -196,10 +196,9 @@ Test(monitored, hooks_may_not_run_or_close_nor_add_to_a_run_that_is_over)
 	weir_node *target = NULL;
 	const struct weir_monitored_hook hook = {WEIR_MONITORED_HOOK_INIT, .context = &target,
 	                                         .before_run = call_everything, .after_run = add_too_late};
-	const struct weir_monitored_hook *hooks[1] = {&hook};
 	struct job job;
 
-	job_start_with(&job, hooks, 1);
+	job_start_with_hook(&job, &hook);
 	target = job.count.node;
 	cr_expect_eq(job_count(&job), 1);
 	job_finish(&job);
@@ -219,11 +218,10 @@ Test(monitored, what_a_hook_could_not_add_ends_the_run)
 {
 	struct job job;
 	const struct weir_monitored_hook hook = {WEIR_MONITORED_HOOK_INIT, .context = &job, .before_run = feed_nothing};
-	const struct weir_monitored_hook *hooks[1] = {&hook};
 	weir_error error;
 	int64_t value;
 
-	job_start_with(&job, hooks, 1);
+	job_start_with_hook(&job, &hook);
 	cr_expect_eq(job_run(&job, &value, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_str_eq(error.message, "hook \"0\": before_run: weir_monitored_call_feed: the value for \"x\" is NULL");
 	job_finish(&job);
@@ -466,7 +464,6 @@ Test(monitored, threads_that_outlast_the_grace_time_are_named_and_the_close_is_r
 /* A run that a deadline bounds, while make never succeeds. */
 Test(monitored, the_deadline_of_a_run_ends_its_recovery)
 {
-	const struct weir_monitored_hook *hooks[1];
 	struct counting counting;
 	struct job job;
 	weir_tensor *result = NULL;
@@ -475,8 +472,7 @@ Test(monitored, the_deadline_of_a_run_ends_its_recovery)
 	counting_init(&counting, "fails", NULL);
 	counting.fail_in = AT_BEFORE;
 	counting.fail_at = 1;
-	hooks[0] = &counting.hook;
-	job_start_with(&job, hooks, 1);
+	job_start_with_hook(&job, &counting.hook);
 	cr_expect_eq(weir_monitored_run(job.monitored, NULL, 0, &job.count, 1, &result, NULL, 0, 0, NULL, NULL, &error),
 	             WEIR_DEADLINE_EXCEEDED);
 	cr_expect_not_null(strstr(error.message, "as it was told"), "%s", error.message);
@@ -605,7 +601,6 @@ static enum weir_status count_in_its_thread(weir_coordinator *coordinator, void 
 
 Test(monitored, a_thread_of_the_life_reports_what_it_cannot_recover)
 {
-	const struct weir_monitored_hook *hooks[1];
 	struct counting counting;
 	uint64_t deadline_ns = weir_deadline_in(KIT_PATIENCE_NS);
 	struct job job;
@@ -613,8 +608,7 @@ Test(monitored, a_thread_of_the_life_reports_what_it_cannot_recover)
 	counting_init(&counting, "fails", &job);
 	counting.fail_in = AT_BEFORE;
 	counting.fail_at = 1;
-	hooks[0] = &counting.hook;
-	job_start_with(&job, hooks, 1);
+	job_start_with_hook(&job, &counting.hook);
 	cr_assert_eq(weir_coordinator_start_thread(counting.coordinator, "trainer", count_in_its_thread, &counting, NULL),
 	             WEIR_OK);
 	while (!weir_coordinator_should_stop(counting.coordinator) && weir_now_ns() < deadline_ns)

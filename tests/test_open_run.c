@@ -23,35 +23,6 @@ static weir_callable *compile_late(weir_session *session, const weir_output feed
 	return callable;
 }
 
-static weir_run *open_run(weir_callable *callable)
-{
-	weir_run *run = NULL;
-	weir_error error;
-
-	cr_assert_eq(weir_run_open(callable, NULL, NULL, &run, &error), WEIR_OK, "%s", error.message);
-	return run;
-}
-
-static enum weir_status feed_f32(weir_run *run, size_t feed, float value, weir_error *error)
-{
-	weir_tensor *tensor = kit_f32(value);
-	enum weir_status status = weir_run_feed(run, feed, tensor, error);
-
-	weir_tensor_release(tensor);
-	return status;
-}
-
-static void expect_fetch(weir_run *run, size_t fetch, float value)
-{
-	weir_tensor *result = NULL;
-	weir_error error;
-
-	cr_assert_eq(weir_run_fetch(run, fetch, weir_deadline_in(KIT_PATIENCE_NS), &result, &error), WEIR_OK, "%s",
-	             error.message);
-	cr_expect_eq(kit_f32_at(result, 0), value);
-	weir_tensor_release(result);
-}
-
 static enum weir_status try_fetch(weir_run *run, size_t fetch, uint64_t deadline_ns, weir_error *error)
 {
 	weir_tensor *result = NULL;
@@ -109,18 +80,18 @@ Test(open_run, a_fetch_comes_before_the_feeds_that_it_does_not_need)
 
 		open_own_sums(&sums, threads);
 		for (int i = 0; i < 3; i++) {
-			run = open_run(sums.callable);
-			expect_fetch(run, 3, 5);
+			run = kit_open_run(sums.callable);
+			cr_expect_eq(kit_run_fetch_f32(run, 3), 5);
 			cr_expect_eq(try_fetch(run, 0, 0, &error), WEIR_DEADLINE_EXCEEDED);
 			cr_expect_str_eq(error.message, "weir_run_fetch: not in time; \"a\" has not been fed");
-			cr_assert_eq(feed_f32(run, 0, 3, &error), WEIR_OK, "%s", error.message);
-			expect_fetch(run, 0, 9);
-			expect_fetch(run, 2, 3);
+			cr_assert_eq(kit_run_feed_f32(run, 0, 3, &error), WEIR_OK, "%s", error.message);
+			cr_expect_eq(kit_run_fetch_f32(run, 0), 9);
+			cr_expect_eq(kit_run_fetch_f32(run, 2), 3);
 			cr_expect_eq(try_fetch(run, 1, 0, &error), WEIR_DEADLINE_EXCEEDED);
 			cr_expect_str_eq(error.message, "weir_run_fetch: not in time; \"b\" has not been fed");
 			cr_expect_eq(weir_run_wait(run, 0, &error), WEIR_DEADLINE_EXCEEDED);
-			cr_assert_eq(feed_f32(run, 1, 1, &error), WEIR_OK, "%s", error.message);
-			expect_fetch(run, 1, 10);
+			cr_assert_eq(kit_run_feed_f32(run, 1, 1, &error), WEIR_OK, "%s", error.message);
+			cr_expect_eq(kit_run_fetch_f32(run, 1), 10);
 			cr_expect_eq(try_fetch(run, 0, 0, &error), WEIR_INVALID_ARGUMENT, "once more");
 			cr_expect_eq(weir_run_wait(run, weir_deadline_in(KIT_PATIENCE_NS), &error), WEIR_OK, "%s", error.message);
 			weir_run_release(run);
@@ -184,7 +155,7 @@ Test(open_run, bad_arguments_are_refused)
 	cr_expect_eq(weir_run_feed(NULL, 0, values[0], &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_run_close(NULL, NULL), WEIR_INVALID_ARGUMENT);
 	weir_run_release(started);
-	run = open_run(sums.callable);
+	run = kit_open_run(sums.callable);
 	cr_expect_eq(weir_run_feed(run, 2, values[0], &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_run_feed(run, 0, NULL, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_run_feed(run, 0, integer, &error), WEIR_INVALID_ARGUMENT);
@@ -210,20 +181,20 @@ Test(open_run, a_run_that_is_closed_keeps_what_it_has)
 	weir_run *run;
 
 	open_own_sums(&sums, 1);
-	run = open_run(sums.callable);
-	cr_assert_eq(feed_f32(run, 0, 3, &error), WEIR_OK);
+	run = kit_open_run(sums.callable);
+	cr_assert_eq(kit_run_feed_f32(run, 0, 3, &error), WEIR_OK);
 	cr_expect_eq(weir_run_close(run, &cause), WEIR_OK);
 	cr_expect_eq(weir_run_close(run, NULL), WEIR_OK);
-	expect_fetch(run, 0, 9);
+	cr_expect_eq(kit_run_fetch_f32(run, 0), 9);
 	cr_expect_eq(try_fetch(run, 1, WEIR_NO_DEADLINE, &error), WEIR_DATA_LOSS);
 	cr_expect_not_null(strstr(error.message, "the train left"), "%s", error.message);
-	cr_expect_eq(feed_f32(run, 1, 1, &error), WEIR_DATA_LOSS);
+	cr_expect_eq(kit_run_feed_f32(run, 1, 1, &error), WEIR_DATA_LOSS);
 	cr_expect_eq(weir_run_wait(run, weir_deadline_in(KIT_PATIENCE_NS), &error), WEIR_DATA_LOSS);
 	weir_run_release(run);
 	/* Once everything has ended, a close changes nothing. */
-	run = open_run(sums.callable);
-	cr_assert_eq(feed_f32(run, 0, 3, &error), WEIR_OK);
-	cr_assert_eq(feed_f32(run, 1, 1, &error), WEIR_OK);
+	run = kit_open_run(sums.callable);
+	cr_assert_eq(kit_run_feed_f32(run, 0, 3, &error), WEIR_OK);
+	cr_assert_eq(kit_run_feed_f32(run, 1, 1, &error), WEIR_OK);
 	cr_expect_eq(weir_run_wait(run, weir_deadline_in(KIT_PATIENCE_NS), &error), WEIR_OK);
 	cr_expect_eq(weir_run_close(run, &cause), WEIR_OK);
 	cr_expect_eq(weir_run_wait(run, 0, &error), WEIR_OK);
@@ -236,7 +207,7 @@ Test(open_run, a_release_without_feeds_leaves_nothing_behind)
 	struct sums sums;
 
 	open_own_sums(&sums, 2);
-	weir_run_release(open_run(sums.callable));
+	weir_run_release(kit_open_run(sums.callable));
 	close_sums(&sums);
 }
 
@@ -262,8 +233,8 @@ Test(open_run, an_op_that_fails_ends_the_waits)
 			weir_op_kernel(graph, "broken", KIT_KERNEL(fail), NULL, &x, 1, &type, 1, NULL, 0, &out, NULL, NULL),
 			WEIR_OK);
 		callable = compile_late(session, &x, 1, &out, 1, NULL);
-		run = open_run(callable);
-		cr_assert_eq(feed_f32(run, 0, 1, &error), WEIR_OK);
+		run = kit_open_run(callable);
+		cr_assert_eq(kit_run_feed_f32(run, 0, 1, &error), WEIR_OK);
 		cr_expect_eq(try_fetch(run, 0, weir_deadline_in(KIT_PATIENCE_NS), &error), WEIR_NOT_FOUND);
 		cr_expect_not_null(strstr(error.message, "broken"), "%s", error.message);
 		cr_expect_eq(weir_run_wait(run, WEIR_NO_DEADLINE, &error), WEIR_NOT_FOUND);
@@ -331,13 +302,13 @@ Test(open_run, threads_feed_while_one_fetches)
 
 	open_own_sums(&sums, 1);
 	for (int round = 0; round < ROUNDS; round++) {
-		weir_run *run = open_run(sums.callable);
+		weir_run *run = kit_open_run(sums.callable);
 		struct feeder feeders[2] = {{run, 0, WEIR_OK}, {run, 1, WEIR_OK}};
 		pthread_t threads[2];
 
 		for (int i = 0; i < 2; i++)
 			cr_assert_eq(pthread_create(&threads[i], NULL, feed_one, &feeders[i]), 0);
-		expect_fetch(run, 1, 7);
+		cr_expect_eq(kit_run_fetch_f32(run, 1), 7);
 		for (int i = 0; i < 2; i++) {
 			cr_assert_eq(pthread_join(threads[i], NULL), 0);
 			cr_expect_eq(feeders[i].status, WEIR_OK);
@@ -354,7 +325,7 @@ Test(open_run, a_close_beside_a_feed_gives_the_value_or_the_cause)
 
 	open_own_sums(&sums, 1);
 	for (int round = 0; round < ROUNDS; round++) {
-		weir_run *run = open_run(sums.callable);
+		weir_run *run = kit_open_run(sums.callable);
 		struct feeder feeder = {run, 0, WEIR_OK};
 		enum weir_status status;
 		pthread_t thread;
@@ -395,9 +366,9 @@ static enum weir_status run_in_parts(const weir_allocator *allocator, void *cont
 	if (status == WEIR_OK)
 		status = weir_run_open(callable, NULL, NULL, &run, NULL);
 	if (status == WEIR_OK)
-		status = feed_f32(run, 1, 2, NULL);
+		status = kit_run_feed_f32(run, 1, 2, NULL);
 	if (status == WEIR_OK)
-		status = feed_f32(run, 0, 1, NULL);
+		status = kit_run_feed_f32(run, 0, 1, NULL);
 	if (status == WEIR_OK)
 		status = weir_run_fetch(run, 1, WEIR_NO_DEADLINE, &result, NULL);
 	weir_tensor_release(result);
@@ -439,7 +410,7 @@ Test(open_run, a_session_without_threads_runs_what_a_released_run_left)
 			WEIR_OK);
 	cr_assert_eq(weir_op_add(graph, NULL, five[0], five[1], &sum, NULL), WEIR_OK);
 	callable = compile_late(session, NULL, 0, &sum, 1, NULL);
-	weir_run_release(open_run(callable));
+	weir_run_release(kit_open_run(callable));
 	weir_callable_release(callable);
 	kit_end(session, graph);
 }

@@ -27,19 +27,6 @@ static weir_mirrors *mirrors_of(weir_tensor *initial, size_t n)
 	return mirrors;
 }
 
-static weir_function *function_of(weir_function_fn *build, void *context, const struct weir_parameter *parameters,
-                                  size_t count, size_t results)
-{
-	struct weir_function_options options = {
-		WEIR_FUNCTION_OPTIONS_INIT, .name = "work",           .build = build,         .context = context,
-		.parameters = parameters,   .parameter_count = count, .result_count = results};
-	weir_function *function = NULL;
-	weir_error error;
-
-	cr_assert_eq(weir_function_create(&options, &function, &error), WEIR_OK, "%s", error.message);
-	return function;
-}
-
 static void end_objects(weir_function *function, weir_mirrors *mirrors)
 {
 	weir_error error;
@@ -81,7 +68,7 @@ Test(replicas, each_mirror_gets_its_shard)
 	weir_graph *graph = kit_graph();
 	weir_output rows = kit_placeholder(graph, "rows", WEIR_F32, kit_shape(1, -1)), outs[2 * N], all[N];
 	weir_mirrors *mirrors = mirrors_of(kit_f32(10), N);
-	weir_function *function = function_of(weigh, NULL, rows_and_var, 2, 2);
+	weir_function *function = kit_function("work", weigh, NULL, rows_and_var, 2, 2);
 	weir_session *session = kit_session(graph, 2);
 	struct weir_feed feed = {rows, counted_rows(7)};
 	weir_tensor *results[2 * N + 1];
@@ -163,7 +150,7 @@ Test(replicas, each_call_has_a_thread_of_its_own)
 	weir_graph *graph = kit_graph();
 	weir_output rows = kit_constant(graph, counted_rows(N)), outs[N];
 	weir_mirrors *mirrors = mirrors_of(kit_f32(1), N);
-	weir_function *function = function_of(meeting_body, &meeting, rows_and_var, 2, 1);
+	weir_function *function = kit_function("work", meeting_body, &meeting, rows_and_var, 2, 1);
 	weir_session *session = kit_session(graph, N);
 	weir_node *node = NULL;
 	weir_error error;
@@ -183,8 +170,8 @@ Test(replicas, replicate_refuses)
 	weir_output rows = kit_constant(graph, counted_rows(N)), one = kit_constant(graph, kit_f32(1)), outs[2 * N];
 	weir_output few = kit_constant(graph, counted_rows(2)), both[2] = {rows, rows};
 	weir_mirrors *mirrors = mirrors_of(kit_f32(1), N);
-	weir_function *function = function_of(weigh, NULL, rows_and_var, 2, 2);
-	weir_function *queues = function_of(weigh, NULL, with_queue, 2, 2);
+	weir_function *function = kit_function("work", weigh, NULL, rows_and_var, 2, 2);
+	weir_function *queues = kit_function("work", weigh, NULL, with_queue, 2, 2);
 	weir_error error;
 
 	cr_expect_eq(weir_op_replicate(graph, NULL, function, mirrors, &one, 1, outs, NULL, &error), WEIR_INVALID_ARGUMENT);
@@ -594,7 +581,7 @@ Test(replicas, a_replica_that_fails_leaves_all_mirrors_as_they_were)
 	weir_graph *graph = kit_graph();
 	weir_output rows = kit_constant(graph, counted_rows(N)), before[N + 1], gradients[N], means[N], next[N], out;
 	weir_mirrors *mirrors = mirrors_of(kit_f32(1), N);
-	weir_function *function = function_of(gradient, NULL, rows_and_var, 2, 1);
+	weir_function *function = kit_function("work", gradient, NULL, rows_and_var, 2, 1);
 	weir_session *session = kit_session(graph, 2);
 	weir_error error;
 

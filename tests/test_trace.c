@@ -19,19 +19,6 @@ static weir_trace *new_trace(uint32_t flags)
 	return trace;
 }
 
-static weir_session *traced_session(weir_graph *graph, weir_trace *trace, size_t threads, uint64_t shuffle)
-{
-	struct weir_session_options options = {WEIR_SESSION_OPTIONS_INIT};
-	weir_session *session = NULL;
-
-	options.trace = trace;
-	options.threads = threads;
-	options.flags = threads == 0 ? WEIR_SESSION_NO_THREADS : 0;
-	options.shuffle_seed = shuffle;
-	cr_assert_eq(weir_session_create(graph, &options, &session, NULL), WEIR_OK);
-	return session;
-}
-
 static const struct trace_event *event_of(const struct trace *trace, const char *name)
 {
 	for (size_t i = 0; i < trace->event_count; i++) {
@@ -66,7 +53,7 @@ Test(trace, an_op_is_recorded_with_what_it_saw_and_did)
 
 	cr_assert_eq(weir_op_read(graph, "read", var, &read, NULL), WEIR_OK);
 	cr_assert_eq(weir_op_assign_add(graph, "add", var, read, &sum, NULL), WEIR_OK);
-	session = traced_session(graph, trace, 0, 0);
+	session = trace_kit_session(graph, trace, 0, 0);
 	result = kit_fetch(session, sum);
 	cr_expect_eq(kit_f32_at(result, 0), 2);
 	weir_tensor_release(result);
@@ -106,7 +93,7 @@ Test(trace, items_are_told_from_one_another)
 	cr_assert_eq(weir_op_dequeue(graph, "take", queue, &one, 1, &take, NULL), WEIR_OK);
 	cr_assert_eq(weir_op_dequeue_many(graph, "many", queue, kit_constant(graph, kit_i64(2)), &batch, 1, &many, NULL),
 	             WEIR_OK);
-	session = traced_session(graph, trace, 1, 0);
+	session = trace_kit_session(graph, trace, 1, 0);
 	cr_assert_eq(kit_run_target(session, put, NULL), WEIR_OK);
 	cr_assert_eq(kit_run_target(session, take, &error), WEIR_OK, "%s", error.message);
 	cr_assert_eq(kit_run_target(session, many, NULL), WEIR_OK);
@@ -137,7 +124,7 @@ Test(trace, an_op_that_waits_ends_on_another_thread)
 
 	kit_open_line(&line, kit_queue("q", 1, WEIR_F32, NULL), WEIR_F32, 1);
 	cr_assert_eq(weir_op_add(line.graph, "twice", line.taken, line.taken, &twice, NULL), WEIR_OK);
-	session = traced_session(line.graph, trace, 2, 0);
+	session = trace_kit_session(line.graph, trace, 2, 0);
 	cr_assert_eq(weir_graph_find(line.graph, "take", &take, NULL), WEIR_OK);
 	/* The queue is empty: the run ends by its deadline. Then there is an item. */
 	soon = weir_deadline_in(2000000);
@@ -195,7 +182,7 @@ Test(trace, steps_of_many_threads_on_one_variable_have_an_order)
 	cr_assert_eq(weir_op_read(graph, "after", var, &after, NULL), WEIR_OK);
 	cr_assert_eq(weir_graph_add_control(graph, sum.node, after.node, NULL), WEIR_OK);
 	cr_assert_eq(weir_op_add(graph, "all", product, after, &after, NULL), WEIR_OK);
-	session = traced_session(graph, trace, 2, 7);
+	session = trace_kit_session(graph, trace, 2, 7);
 	for (int i = 0; i < CALLERS; i++) {
 		callers[i].session = session;
 		callers[i].fetch = after;
@@ -231,7 +218,7 @@ Test(trace, a_step_that_fails_or_is_fed_records_what_ran)
 	cr_assert_eq(weir_op_add(graph, "twice", x, x, &twice, NULL), WEIR_OK);
 	cr_assert_eq(weir_op_square(graph, "out", twice, &out, NULL), WEIR_OK);
 	cr_assert_eq(weir_graph_add_control(graph, check, out.node, NULL), WEIR_OK);
-	session = traced_session(graph, trace, 0, 0);
+	session = trace_kit_session(graph, trace, 0, 0);
 	feeds[0] = (struct weir_feed){x, kit_f32(-1)};
 	feeds[1] = (struct weir_feed){twice, kit_f32(4)};
 	cr_expect_eq(weir_session_run(session, feeds, 1, &out, 1, &result, NULL, 0, WEIR_NO_DEADLINE, NULL, NULL),
@@ -297,7 +284,7 @@ Test(trace, what_finds_no_room_is_dropped_and_counted)
 
 	cr_assert_eq(weir_trace_create(&options, &trace, NULL), WEIR_OK);
 	cr_assert_eq(weir_op_no_op(graph, NULL, &node, NULL), WEIR_OK);
-	session = traced_session(graph, trace, 0, 0);
+	session = trace_kit_session(graph, trace, 0, 0);
 	while (weir_trace_dropped(trace) == 0)
 		cr_assert_eq(kit_run_target(session, node, NULL), WEIR_OK);
 	cr_assert_eq(weir_trace_write(trace, trace_file_write, &file, NULL), WEIR_OK);
@@ -315,7 +302,7 @@ Test(trace, a_trace_that_is_used_is_not_destroyed)
 	struct weir_trace_options options = {WEIR_TRACE_OPTIONS_INIT};
 	weir_graph *graph = kit_graph();
 	weir_trace *trace = new_trace(0), *other = NULL;
-	weir_session *session = traced_session(graph, trace, 0, 0);
+	weir_session *session = trace_kit_session(graph, trace, 0, 0);
 	weir_error error;
 
 	cr_expect_eq(weir_trace_destroy(trace, &error), WEIR_FAILED_PRECONDITION);
@@ -355,7 +342,7 @@ Test(trace, every_allocation_may_fail)
 			recorded = false;
 			continue;
 		}
-		session = traced_session(graph, trace, 0, 0);
+		session = trace_kit_session(graph, trace, 0, 0);
 		cr_expect_eq(kit_fetch_f32(session, sum), 3);
 		cr_assert_eq(weir_session_destroy(session, NULL), WEIR_OK);
 		trace_kit_load(trace, &back);

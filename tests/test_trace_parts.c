@@ -22,33 +22,6 @@ static weir_trace *new_trace(const weir_allocator *allocator)
 	return weir_trace_create(&options, &trace, NULL) == WEIR_OK ? trace : NULL;
 }
 
-static weir_session *traced_session(weir_graph *graph, weir_trace *trace, size_t threads, uint64_t shuffle)
-{
-	struct weir_session_options options = {WEIR_SESSION_OPTIONS_INIT, .trace = trace, .threads = threads,
-	                                       .flags = threads == 0 ? WEIR_SESSION_NO_THREADS : 0,
-	                                       .shuffle_seed = shuffle};
-	weir_session *session = NULL;
-
-	cr_assert_eq(weir_session_create(graph, &options, &session, NULL), WEIR_OK);
-	return session;
-}
-
-static weir_function *a_function(const char *name, weir_function_fn *build, void *context,
-                                 const struct weir_parameter *parameters, size_t count, size_t results)
-{
-	struct weir_function_options options = {WEIR_FUNCTION_OPTIONS_INIT,
-	                                        .name = name,
-	                                        .build = build,
-	                                        .context = context,
-	                                        .parameters = parameters,
-	                                        .parameter_count = count,
-	                                        .result_count = results};
-	weir_function *function = NULL;
-
-	cr_assert_eq(weir_function_create(&options, &function, NULL), WEIR_OK);
-	return function;
-}
-
 static weir_output f32_constant(weir_graph *graph, float value)
 {
 	weir_tensor *tensor;
@@ -118,10 +91,10 @@ static void open_scene(struct scene *s)
 
 	s->graph = kit_graph();
 	s->var = kit_var("w", kit_f32(0));
-	s->functions[STEP] = a_function("step", build_step, NULL, tensor_and_var, 2, 1);
-	s->functions[SAME] = a_function("same", build_same, NULL, tensor_and_var, 2, 1);
-	s->functions[LESS] = a_function("less", build_less, NULL, tensor_and_var, 2, 1);
-	s->functions[CHOICE] = a_function("choose", build_choice, s->functions, tensor_and_var, 2, 1);
+	s->functions[STEP] = kit_function("step", build_step, NULL, tensor_and_var, 2, 1);
+	s->functions[SAME] = kit_function("same", build_same, NULL, tensor_and_var, 2, 1);
+	s->functions[LESS] = kit_function("less", build_less, NULL, tensor_and_var, 2, 1);
+	s->functions[CHOICE] = kit_function("choose", build_choice, s->functions, tensor_and_var, 2, 1);
 	arguments[0].output = kit_constant(s->graph, kit_f32(0));
 	arguments[1].var = s->var;
 	cr_assert_eq(weir_op_while(s->graph, "loop", s->functions[LESS], s->functions[STEP], arguments, 2, NULL,
@@ -179,7 +152,7 @@ Test(trace_parts, each_call_branch_iteration_and_row_has_a_frame)
 		struct trace back;
 
 		open_scene(&s);
-		session = traced_session(s.graph, trace, 0, shuffle);
+		session = trace_kit_session(s.graph, trace, 0, shuffle);
 		cr_assert_eq(run_scene(&s, session), WEIR_OK);
 		cr_assert_eq(weir_session_destroy(session, NULL), WEIR_OK);
 		cr_expect_eq(kit_var_f32(s.var, 0), 5);
@@ -223,7 +196,7 @@ Test(trace_parts, chrome_draws_frames_inside_of_their_op)
 	struct trace back;
 
 	open_scene(&s);
-	session = traced_session(s.graph, trace, 0, 0);
+	session = trace_kit_session(s.graph, trace, 0, 0);
 	cr_assert_eq(run_scene(&s, session), WEIR_OK);
 	cr_assert_eq(weir_session_destroy(session, NULL), WEIR_OK);
 	trace_kit_load(trace, &back);
@@ -252,7 +225,7 @@ Test(trace_parts, a_frame_that_waits_ends_on_another_thread)
 {
 	static const struct weir_parameter parameters[] = {{"x", WEIR_PARAMETER_TENSOR, WEIR_F32, &scalar},
 	                                                   {"q", WEIR_PARAMETER_QUEUE, 0, NULL}};
-	weir_function *take = a_function("taking", build_take, NULL, parameters, 2, 1);
+	weir_function *take = kit_function("taking", build_take, NULL, parameters, 2, 1);
 	weir_graph *graph = kit_graph();
 	weir_tensor_queue *queue = kit_queue("q", 4, WEIR_F32, &scalar);
 	weir_trace *trace = new_trace(NULL);
@@ -270,7 +243,7 @@ Test(trace_parts, a_frame_that_waits_ends_on_another_thread)
 
 		cr_assert_eq(weir_op_enqueue(graph, i == 0 ? "put" : "put too", queue, &item, 1, &put[i], NULL), WEIR_OK);
 	}
-	session = traced_session(graph, trace, 2, 0);
+	session = trace_kit_session(graph, trace, 2, 0);
 	/* Nothing is there: rows that wait are stopped. */
 	cr_expect_eq(weir_session_run(session, NULL, 0, &out, 1, &result, NULL, 0, weir_deadline_in(1000000), NULL, &error),
 	             WEIR_DEADLINE_EXCEEDED);
@@ -302,7 +275,7 @@ Test(trace_parts, every_allocation_may_fail)
 		if (trace == NULL)
 			continue;
 		open_scene(&s);
-		session = traced_session(s.graph, trace, 0, 0);
+		session = trace_kit_session(s.graph, trace, 0, 0);
 		cr_assert_eq(run_scene(&s, session), WEIR_OK);
 		cr_assert_eq(weir_session_destroy(session, NULL), WEIR_OK);
 		trace_kit_load(trace, &back);
@@ -343,7 +316,7 @@ Test(trace_parts, a_gather_tells_its_version_and_a_section_its_entry)
 	cr_assert_eq(weir_op_gather(graph, "rows", var, kit_constant(graph, kit_i64(1)), &rows, NULL), WEIR_OK);
 	cr_assert_eq(weir_op_critical_section(graph, "section", section, 0, &rows.node, 1, &rows, 1, outs, &node, NULL),
 	             WEIR_OK);
-	session = traced_session(graph, trace, 0, 0);
+	session = trace_kit_session(graph, trace, 0, 0);
 	for (int i = 0; i < 2; i++)
 		cr_expect_eq(kit_fetch_f32(session, outs[0]), 2);
 	kit_end(session, graph);

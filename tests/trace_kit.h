@@ -1,5 +1,6 @@
 /*
- * trace_kit.h - shared by the tests of traces: writes a trace to memory, reads and checks it.
+ * trace_kit.h - shared by the tests of traces: sessions with a trace; writes a trace to memory, reads and
+ * checks it.
  *
  * Everything here asserts, so only the thread of the test may call it.
  */
@@ -10,9 +11,22 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <weir/flow/session.h>
 #include <weir/flow/trace.h>
 
 #include "trace/trace.h"
+
+/* With `threads` 0 there are no workers. */
+static inline weir_session *trace_kit_session(weir_graph *graph, weir_trace *trace, size_t threads, uint64_t shuffle)
+{
+	struct weir_session_options options = {WEIR_SESSION_OPTIONS_INIT, .trace = trace, .threads = threads,
+	                                       .flags = threads == 0 ? WEIR_SESSION_NO_THREADS : 0,
+	                                       .shuffle_seed = shuffle};
+	weir_session *session = NULL;
+
+	cr_assert_eq(weir_session_create(graph, &options, &session, NULL), WEIR_OK);
+	return session;
+}
 
 /* The bytes of a file. */
 struct trace_file {

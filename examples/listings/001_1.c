@@ -28,18 +28,6 @@ struct thread {
 	pthread_t thread;
 };
 
-static weir_tensor *row(float first, float step)
-{
-	weir_shape shape = {.rank = 1, .dims = {WIDTH}};
-	float values[WIDTH];
-	weir_tensor *tensor;
-
-	for (int i = 0; i < WIDTH; i++)
-		values[i] = first + step * (float)i;
-	must(weir_tensor_copy_of(WEIR_F32, &shape, values, NULL, &tensor));
-	return tensor;
-}
-
 static void build(struct program *p, weir_graph **graph)
 {
 	weir_shape shape = {.rank = 1, .dims = {WIDTH}};
@@ -48,7 +36,7 @@ static void build(struct program *p, weir_graph **graph)
 	for (int i = 0; i < THREADS; i++) {
 		weir_output updated;
 
-		p->gradient[i] = constant(*graph, row((float)(i + 1), 0.0f));
+		p->gradient[i] = constant(*graph, f32_row(WIDTH, (float)(i + 1), 0.0f));
 		must(weir_op_assign_sub(*graph, NULL, p->tensor, p->gradient[i], &updated, &listing_error));
 		p->subtract[i] = updated.node;
 	}
@@ -115,8 +103,8 @@ static void print_tensor(struct program *p, float values[WIDTH])
 
 int main(void)
 {
-	struct program p = {.tensor = variable("shared_tensor", row(1.0f, 1.0f))};
-	weir_tensor *start = row(1.0f, 1.0f);
+	struct program p = {.tensor = variable("shared_tensor", f32_row(WIDTH, 1.0f, 1.0f))};
+	weir_tensor *start = f32_row(WIDTH, 1.0f, 1.0f);
 	float values[WIDTH];
 	weir_graph *graph;
 

@@ -26,18 +26,6 @@ struct thread {
 	pthread_t thread;
 };
 
-static weir_tensor *row(float first, float step)
-{
-	weir_shape shape = {.rank = 1, .dims = {WIDTH}};
-	float values[WIDTH];
-	weir_tensor *tensor;
-
-	for (int i = 0; i < WIDTH; i++)
-		values[i] = first + step * (float)i;
-	must(weir_tensor_copy_of(WEIR_F32, &shape, values, NULL, &tensor));
-	return tensor;
-}
-
 static void build(struct program *p, weir_graph **graph)
 {
 	must(weir_graph_create(NULL, graph, &listing_error));
@@ -45,7 +33,8 @@ static void build(struct program *p, weir_graph **graph)
 		weir_output value, next, assigned;
 
 		must(weir_op_read(*graph, NULL, p->tensor, &value, &listing_error));
-		must(weir_op_sub(*graph, NULL, value, constant(*graph, row((float)(i + 1), 0.0f)), &next, &listing_error));
+		must(weir_op_sub(*graph, NULL, value, constant(*graph, f32_row(WIDTH, (float)(i + 1), 0.0f)), &next,
+		                 &listing_error));
 		must(weir_op_assign(*graph, NULL, p->tensor, next, &assigned, &listing_error));
 		p->modify[i] = assigned.node;
 	}
@@ -73,7 +62,7 @@ static void *modify_tensor_safe(void *context)
 
 int main(void)
 {
-	struct program p = {.tensor = variable("shared_tensor", row(1.0f, 1.0f))};
+	struct program p = {.tensor = variable("shared_tensor", f32_row(WIDTH, 1.0f, 1.0f))};
 	struct thread threads[THREADS];
 	float values[WIDTH];
 	weir_graph *graph;

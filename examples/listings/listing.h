@@ -62,6 +62,22 @@ static inline weir_tensor *f32(float value)
 	return tensor;
 }
 
+/* [count]: first, first + step, ... */
+static inline weir_tensor *f32_row(size_t count, float first, float step)
+{
+	weir_shape shape = {.rank = 1, .dims = {(int64_t)count}};
+	weir_tensor_builder *builder;
+	weir_tensor *tensor;
+	float *values;
+
+	must(weir_tensor_builder_create(WEIR_F32, &shape, NULL, &builder, NULL));
+	values = weir_tensor_builder_data(builder);
+	for (size_t i = 0; i < count; i++)
+		values[i] = first + step * (float)i;
+	must(weir_tensor_builder_finish(builder, &tensor));
+	return tensor;
+}
+
 static inline weir_tensor *i32(int32_t value)
 {
 	weir_tensor *tensor;

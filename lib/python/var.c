@@ -184,10 +184,19 @@ static PyObject *published(const struct state *state, enum weir_status status, c
 	return PyLong_FromUnsignedLongLong(version);
 }
 
-typedef enum weir_status write_fn(weir_var *var, weir_tensor *value, uint64_t deadline_ns, weir_read *published,
-                                  weir_error *error);
+/* Returns the view of what `read` holds. */
+static PyObject *viewed(const struct state *state, enum weir_status status, const weir_error *error, weir_read *read)
+{
+	return status == WEIR_OK ? view_of_read(state, read) : raise_status(state, status, error->message);
+}
 
-static PyObject *write_by(write_fn *fn, const char *format, PyObject *self, PyObject *args, PyObject *keywords)
+typedef enum weir_status write_fn(weir_var *var, weir_tensor *value, uint64_t deadline_ns, weir_read *read,
+                                  weir_error *error);
+typedef PyObject *result_fn(const struct state *state, enum weir_status status, const weir_error *error,
+                            weir_read *read);
+
+static PyObject *write_by(write_fn *fn, result_fn *result, const char *format, PyObject *self, PyObject *args,
+                          PyObject *keywords)
 {
 	static char *names[] = {"value", "timeout", "copy", NULL};
 	struct state *state = enter(self);
@@ -207,22 +216,22 @@ static PyObject *write_by(write_fn *fn, const char *format, PyObject *self, PyOb
 	weir_tensor_release(write.value);
 	if (!end_wait(&wait))
 		return interrupted(status, &read);
-	return published(state, status, &error, &read);
+	return result(state, status, &error, &read);
 }
 
 static PyObject *var_assign(PyObject *self, PyObject *args, PyObject *keywords)
 {
-	return write_by(weir_var_assign, "O|O$p:assign", self, args, keywords);
+	return write_by(weir_var_assign, published, "O|O$p:assign", self, args, keywords);
 }
 
 static PyObject *var_assign_add(PyObject *self, PyObject *args, PyObject *keywords)
 {
-	return write_by(weir_var_assign_add, "O|O$p:assign_add", self, args, keywords);
+	return write_by(weir_var_assign_add, published, "O|O$p:assign_add", self, args, keywords);
 }
 
 static PyObject *var_assign_sub(PyObject *self, PyObject *args, PyObject *keywords)
 {
-	return write_by(weir_var_assign_sub, "O|O$p:assign_sub", self, args, keywords);
+	return write_by(weir_var_assign_sub, published, "O|O$p:assign_sub", self, args, keywords);
 }
 
 static PyObject *var_compare_assign(PyObject *self, PyObject *args, PyObject *keywords)
@@ -250,27 +259,10 @@ static PyObject *var_compare_assign(PyObject *self, PyObject *args, PyObject *ke
 	return published(state, status, &error, &read);
 }
 
+/* The value that was replaced. */
 static PyObject *var_exchange(PyObject *self, PyObject *args, PyObject *keywords)
 {
-	static char *names[] = {"value", "timeout", "copy", NULL};
-	struct state *state = enter(self);
-	PyObject *value, *timeout = NULL;
-	enum weir_status status;
-	struct write write;
-	struct wait wait;
-	weir_error error;
-	weir_read read;
-	int copies = 0;
-
-	if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|O$p:exchange", names, &value, &timeout, &copies) ||
-	    !parse_write(state, &write, value, timeout, copies))
-		return NULL;
-	begin_wait(state, &wait);
-	status = weir_var_exchange(var_of(self), write.value, write.deadline_ns, &read, &error);
-	weir_tensor_release(write.value);
-	if (!end_wait(&wait))
-		return interrupted(status, &read);
-	return status == WEIR_OK ? view_of_read(state, &read) : raise_status(state, status, error.message);
+	return write_by(weir_var_exchange, viewed, "O|O$p:exchange", self, args, keywords);
 }
 
 /* Computes from the newest value until no other write came between. Returns a version or NULL. */

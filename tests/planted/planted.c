@@ -5,12 +5,7 @@
  * usage: planted_NAME WORK TEXT: WORK is the part that runs; a line of the check must contain TEXT.
  * With the TEXT "" there must be no fault. Exit status: 0 as expected, 1 not.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <weir/flow.h>
-
-#include "trace/trace.h"
+#include "planted_kit.h"
 
 enum { RUNS = 20 };
 
@@ -20,25 +15,6 @@ static size_t fetch_count;
 static weir_node *target;
 static weir_var *var;
 static weir_tensor_queue *queue;
-static bool found, failed;
-static const char *expected;
-
-static void must(enum weir_status status, const weir_error *error)
-{
-	if (status == WEIR_OK)
-		return;
-	(void)fprintf(stderr, "a call failed: %s\n", error->message);
-	exit(1);
-}
-
-static weir_tensor *number(float value)
-{
-	weir_tensor *tensor;
-
-	if (weir_tensor_copy_of(WEIR_F32, &weir_shape_scalar, &value, NULL, &tensor) != WEIR_OK)
-		exit(1);
-	return tensor;
-}
 
 /* A value with two users, each of which could write over it. */
 static void build_values(void)
@@ -106,43 +82,6 @@ static void run_all(weir_session *session, bool feeds_both)
 	weir_tensor_release(feeds[1].value);
 }
 
-static char *bytes;
-static size_t size;
-
-static enum weir_status append(void *context, const char *more, size_t count, weir_error *error)
-{
-	(void)context;
-	(void)error;
-	bytes = realloc(bytes, size + count);
-	if (bytes == NULL)
-		exit(1);
-	(void)memcpy(bytes + size, more, count);
-	size += count;
-	return WEIR_OK;
-}
-
-static void report(void *context, const char *line)
-{
-	(void)context;
-	failed = true;
-	if (expected[0] != '\0' && strstr(line, expected) != NULL)
-		found = true;
-	else if (!found)
-		(void)puts(line);
-}
-
-static void check(const weir_trace *trace)
-{
-	struct trace read;
-	weir_error e;
-
-	must(weir_trace_write(trace, append, NULL, &e), &e);
-	must(trace_read(bytes, size, &read, &e), &e);
-	(void)trace_check(&read, report, NULL);
-	trace_free(&read);
-	free(bytes);
-}
-
 static void make_objects(void)
 {
 	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .name = "w", .dtype = WEIR_F32,
@@ -164,12 +103,13 @@ int main(int argc, char *argv[])
 {
 	struct weir_trace_options options = {WEIR_TRACE_OPTIONS_INIT, .flags = WEIR_TRACE_CHECKSUMS};
 	struct weir_session_options with = {WEIR_SESSION_OPTIONS_INIT, .flags = WEIR_SESSION_NO_THREADS, .shuffle_seed = 1};
+	struct planted_findings findings = {.failed = false};
 	weir_session *session;
 	weir_error e;
 
 	if (argc != 3)
 		return 1;
-	expected = argv[2];
+	findings.expected = argv[2];
 	make_objects();
 	if (strcmp(argv[1], "values") == 0 || strcmp(argv[1], "feeds") == 0)
 		build_values();
@@ -183,14 +123,10 @@ int main(int argc, char *argv[])
 	must(weir_session_create(graph, &with, &session, &e), &e);
 	run_all(session, strcmp(argv[1], "feeds") == 0);
 	must(weir_session_destroy(session, &e), &e);
-	check(with.trace);
+	planted_check(with.trace, &findings);
 	must(weir_trace_destroy(with.trace, &e), &e);
 	must(weir_graph_destroy(graph, &e), &e);
 	must(weir_tensor_queue_destroy(queue, &e), &e);
 	must(weir_var_destroy(var, &e), &e);
-	if (expected[0] == '\0')
-		return failed;
-	if (!found)
-		(void)printf("no line of the check contains: %s\n", expected);
-	return !found;
+	return planted_status(&findings);
 }

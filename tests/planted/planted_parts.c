@@ -5,15 +5,11 @@
  *
  * usage: planted_NAME WORK TEXT, as planted.c.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-#include <weir/flow.h>
 #include <weir/time.h>
 
 #include "base/atomic.h"
-#include "trace/trace.h"
+#include "planted_kit.h"
 
 enum { RUNS = 20, TRIES = 20 };
 /* A kernel waits at most so long for what only a fault makes happen. */
@@ -22,26 +18,8 @@ enum { RUNS = 20, TRIES = 20 };
 static weir_graph *graph;
 static weir_var *var;
 static weir_trace *trace;
-static bool found, failed;
-static const char *expected;
+static struct planted_findings findings;
 static char **command_line;
-
-static void must(enum weir_status status, const weir_error *error)
-{
-	if (status == WEIR_OK)
-		return;
-	(void)fprintf(stderr, "a call failed: %s\n", error->message);
-	exit(1);
-}
-
-static weir_tensor *number(float value)
-{
-	weir_tensor *tensor;
-
-	if (weir_tensor_copy_of(WEIR_F32, &weir_shape_scalar, &value, NULL, &tensor) != WEIR_OK)
-		exit(1);
-	return tensor;
-}
 
 static weir_output constant(weir_graph *of, float value)
 {
@@ -55,31 +33,6 @@ static weir_output constant(weir_graph *of, float value)
 }
 
 /* -- the check --------------------------------------------------------------------------------- */
-
-static char *bytes;
-static size_t size;
-
-static enum weir_status append(void *context, const char *more, size_t count, weir_error *error)
-{
-	(void)context;
-	(void)error;
-	bytes = realloc(bytes, size + count);
-	if (bytes == NULL)
-		exit(1);
-	(void)memcpy(bytes + size, more, count);
-	size += count;
-	return WEIR_OK;
-}
-
-static void report(void *context, const char *line)
-{
-	(void)context;
-	failed = true;
-	if (expected[0] != '\0' && strstr(line, expected) != NULL)
-		found = true;
-	else if (!found)
-		(void)puts(line);
-}
 
 /* Some faults show only with a certain timing of two threads. Runs the program again, at most TRIES times in all. */
 static void try_again(void)
@@ -98,18 +51,14 @@ static void try_again(void)
 
 static void check_and_exit(void)
 {
-	struct trace read;
-	weir_error e;
+	int status;
 
-	must(weir_trace_write(trace, append, NULL, &e), &e);
-	must(trace_read(bytes, size, &read, &e), &e);
-	(void)trace_check(&read, report, NULL);
-	if (expected[0] != '\0' && !found) {
+	planted_check(trace, &findings);
+	if (planted_is_missed(&findings))
 		try_again();
-		(void)printf("no line of the check contains: %s\n", expected);
-	}
+	status = planted_status(&findings);
 	(void)fflush(stdout);
-	_Exit(expected[0] == '\0' ? failed : !found);
+	_Exit(status);
 }
 
 static weir_session *open_session(size_t threads, weir_pool *pool)
@@ -182,7 +131,7 @@ static void run_often(weir_output fetch, bool counts)
 		value = *(const float *)weir_tensor_data(result);
 		(void)snprintf(line, sizeof(line), "run %d found the value %g", i + 1, (double)value);
 		if (counts && (int)value != i + 1)
-			report(NULL, line);
+			planted_report(&findings, line);
 	}
 	check_and_exit();
 }
@@ -338,7 +287,7 @@ int main(int argc, char *argv[])
 
 	if (argc != 3)
 		return 1;
-	expected = argv[2];
+	findings.expected = argv[2];
 	command_line = argv;
 	must(weir_graph_create(NULL, &graph, &e), &e);
 	must(weir_var_create(number(0), &named, &var, &e), &e);

@@ -43,4 +43,11 @@ static inline void weiri_remove_axis(weir_shape *shape, uint32_t axis)
 	shape->dims[shape->rank] = 0;
 }
 
+/* Refuses an axis, as weiri_axis() gives it, that x does not have. */
+enum weir_status weiri_axis_check(const struct weiri_spec *x, int axis, weir_error *error);
+
+/* Sets *out to x without the axis; for WEIRI_EVERY_AXIS to a scalar. Refuses an axis that x does not have. */
+enum weir_status weiri_spec_without_axis(const struct weiri_spec *x, int axis, struct weiri_spec *out,
+                                         weir_error *error);
+
 #endif

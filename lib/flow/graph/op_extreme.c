@@ -98,21 +98,8 @@ static enum weir_status infer(const void *attribute, const struct weiri_spec inp
 	const struct choice *choice = attribute;
 	const struct weiri_spec *x = &inputs[0];
 	enum weir_status status = weiri_numeric_check(x->dtype, error);
-	char text[WEIRI_SPEC_TEXT_SIZE];
 
-	if (status != WEIR_OK)
-		return status;
-	if (choice->axis == WEIRI_EVERY_AXIS) {
-		outputs[0] = weiri_spec_scalar(x->dtype);
-		return WEIR_OK;
-	}
-	if (choice->axis >= WEIR_MAX_RANK || (x->ranked && (uint32_t)choice->axis >= x->shape.rank))
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "there is no axis %d in %s", choice->axis,
-		                  weiri_spec_text(x, text));
-	outputs[0] = *x;
-	if (x->ranked)
-		weiri_remove_axis(&outputs[0].shape, (uint32_t)choice->axis);
-	return WEIR_OK;
+	return status == WEIR_OK ? weiri_spec_without_axis(x, choice->axis, &outputs[0], error) : status;
 }
 
 /* -- the gradient: g where x is y, in equal shares; 0 elsewhere ----------------------------------- */

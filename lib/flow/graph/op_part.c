@@ -11,15 +11,6 @@
 #include "graph/extent.h"
 #include "tensor/object.h"
 
-static enum weir_status check_axis(const struct weiri_spec *x, int axis, weir_error *error)
-{
-	char text[WEIRI_SPEC_TEXT_SIZE];
-
-	if (axis < WEIR_MAX_RANK && (!x->ranked || (uint32_t)axis < x->shape.rank))
-		return WEIR_OK;
-	return weiri_fail(error, WEIR_INVALID_ARGUMENT, "there is no axis %d in %s", axis, weiri_spec_text(x, text));
-}
-
 /* Copies `rows` pieces of `bytes`, which begin from_step and to_step bytes apart. */
 static void copy_pieces(const char *from, size_t from_step, char *to, size_t to_step, size_t bytes, size_t rows)
 {
@@ -71,7 +62,7 @@ static enum weir_status infer_slice(const void *attribute, const struct weiri_sp
 
 	outputs[0] = inputs[0];
 	if (status == WEIR_OK)
-		status = check_axis(&inputs[0], range->axis, error);
+		status = weiri_axis_check(&inputs[0], range->axis, error);
 	if (status != WEIR_OK || !inputs[0].ranked)
 		return status;
 	dim = &outputs[0].shape.dims[range->axis];
@@ -221,7 +212,7 @@ static enum weir_status join(struct weiri_spec *whole, const struct weiri_spec *
 	char text_part[WEIRI_SPEC_TEXT_SIZE];
 
 	if (status == WEIR_OK)
-		status = check_axis(part, axis, error);
+		status = weiri_axis_check(part, axis, error);
 	if (status != WEIR_OK)
 		return status;
 	if (first) {
@@ -359,7 +350,7 @@ static enum weir_status part_spec(const struct weiri_spec *x, int axis, size_t c
 
 	*part = *x;
 	if (status == WEIR_OK)
-		status = check_axis(x, axis, error);
+		status = weiri_axis_check(x, axis, error);
 	if (status != WEIR_OK || !x->ranked || x->shape.dims[axis] < 0)
 		return status;
 	if (x->shape.dims[axis] % (int64_t)count != 0)

@@ -122,21 +122,8 @@ static enum weir_status infer_reduction(const void *attribute, const struct weir
 	const struct weiri_spec *x = &inputs[0];
 	enum weir_status status =
 		reduction->mean ? weiri_float_check(x->dtype, error) : weiri_numeric_check(x->dtype, error);
-	char text[WEIRI_SPEC_TEXT_SIZE];
 
-	if (status != WEIR_OK)
-		return status;
-	if (reduction->axis == WEIRI_EVERY_AXIS) {
-		outputs[0] = weiri_spec_scalar(x->dtype);
-		return WEIR_OK;
-	}
-	if (reduction->axis >= WEIR_MAX_RANK || (x->ranked && (uint32_t)reduction->axis >= x->shape.rank))
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "there is no axis %d in %s", reduction->axis,
-		                  weiri_spec_text(x, text));
-	outputs[0] = *x;
-	if (x->ranked)
-		weiri_remove_axis(&outputs[0].shape, (uint32_t)reduction->axis);
-	return WEIR_OK;
+	return status == WEIR_OK ? weiri_spec_without_axis(x, reduction->axis, &outputs[0], error) : status;
 }
 
 static enum weir_status reduction_gradient(const weir_node *node, const struct weir_gradient_request *r,
