@@ -229,6 +229,142 @@ Test(dataset_start, a_completion_cannot_destroy_its_iterator)
 	finish(dataset, iterator, NULL);
 }
 
+/*
+ * A queue whose operation is complete once the test has put an item; its completion does what the
+ * test says.
+ */
+struct trigger {
+	weir_queue *queue;
+	void *item;
+	void (*act)(struct trigger *trigger);
+	weir_iterator *iterator;
+	struct trigger *other;
+	struct given given[2];
+	enum weir_status destroyed;
+	bool has_run;
+};
+
+static void act(void *context, enum weir_status status, const weir_error *error, void **items, size_t count)
+{
+	struct trigger *trigger = context;
+
+	(void)error;
+	(void)items;
+	cr_expect_eq(status, WEIR_OK);
+	cr_expect_eq(count, (size_t)1);
+	trigger->act(trigger);
+	trigger->has_run = true;
+}
+
+static void arm(struct trigger *trigger, void (*what)(struct trigger *trigger), weir_iterator *iterator)
+{
+	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = 1};
+
+	*trigger = (struct trigger){.act = what, .iterator = iterator, .destroyed = WEIR_INTERNAL};
+	cr_assert_eq(weir_queue_create(&options, &trigger->queue, NULL), WEIR_OK);
+	cr_assert_eq(
+		weir_queue_start(trigger->queue, WEIR_QUEUE_OP_DEQUEUE_MANY, &trigger->item, 1, act, trigger, NULL, NULL),
+		WEIR_OK);
+}
+
+static void pull(struct trigger *trigger)
+{
+	cr_expect_eq(weir_queue_try_enqueue(trigger->queue, trigger), WEIR_OK);
+}
+
+static void disarm(struct trigger *trigger)
+{
+	cr_expect(trigger->has_run);
+	cr_assert_eq(weir_queue_destroy(trigger->queue, NULL), WEIR_OK);
+}
+
+static void destroy_in_completion(struct trigger *trigger)
+{
+	trigger->destroyed = weir_iterator_destroy(trigger->iterator, NULL);
+}
+
+static void start_twice_and_destroy(struct trigger *trigger)
+{
+	for (size_t i = 0; i < 2; i++)
+		weir_pending_release(start(trigger->iterator, &trigger->given[i]));
+	cr_expect_not(has_ended(&trigger->given[0]), "completions run one after the other");
+	destroy_in_completion(trigger);
+}
+
+/* What the destroy waits for is told by no other thread. */
+Test(dataset_start, a_completion_of_another_object_destroys_an_iterator_with_operations_that_are_due)
+{
+	weir_dataset *dataset = data_map(data_range(0, 3), data_same, NULL, 1, 0);
+
+	for (int with_pool = 0; with_pool < 2; with_pool++) {
+		weir_pool *pool = with_pool ? data_pool(0) : NULL; /* nobody runs its tasks: the operations wait */
+		struct trigger trigger;
+
+		arm(&trigger, start_twice_and_destroy, data_iterate(dataset, pool));
+		pull(&trigger);
+		cr_expect_eq(trigger.destroyed, WEIR_OK);
+		for (size_t i = 0; i < 2; i++) {
+			cr_expect(has_ended(&trigger.given[i]));
+			cr_expect_eq(trigger.given[i].status, with_pool ? WEIR_CANCELLED : WEIR_OK);
+		}
+		disarm(&trigger);
+		cr_assert_eq(weir_pool_destroy(pool, NULL), WEIR_OK);
+	}
+	weir_dataset_release(dataset);
+}
+
+static void pull_in_completion(void *context, enum weir_status status, const weir_error *error,
+                               weir_tensor *const parts[], size_t count)
+{
+	(void)error;
+	cr_expect_eq(status, WEIR_OK);
+	cr_expect_eq(count, (size_t)1);
+	weir_tensor_release(parts[0]);
+	pull(context);
+}
+
+/* The queue's completion runs when that of the iterator has ended, and its call has not. */
+Test(dataset_start, a_completion_inside_a_call_of_the_iterator_cannot_destroy_it)
+{
+	weir_dataset *dataset = data_range(0, 3);
+	weir_iterator *iterator = data_iterate(dataset, NULL);
+	struct trigger trigger;
+
+	arm(&trigger, destroy_in_completion, iterator);
+	cr_assert_eq(weir_iterator_start_next(iterator, pull_in_completion, &trigger, NULL, NULL), WEIR_OK);
+	cr_expect_eq(trigger.destroyed, WEIR_FAILED_PRECONDITION);
+	disarm(&trigger);
+	finish(dataset, iterator, NULL);
+}
+
+static void wait_with_destroy_due(struct trigger *trigger)
+{
+	int64_t number = -1;
+
+	pull(trigger->other);
+	weir_pending_release(start(trigger->iterator, &trigger->given[0])); /* it has the turn, and its completion is due */
+	cr_expect_eq(data_next(trigger->iterator, &number, NULL), WEIR_OK);
+	cr_expect_eq(trigger->given[0].number, 0);
+	cr_expect_eq(number, 1);
+}
+
+/* The call that waits delivers what is due. */
+Test(dataset_start, a_completion_that_a_call_of_the_iterator_delivers_cannot_destroy_it)
+{
+	weir_dataset *dataset = data_range(0, 3);
+	weir_iterator *iterator = data_iterate(dataset, NULL);
+	struct trigger waits, destroys;
+
+	arm(&destroys, destroy_in_completion, iterator);
+	arm(&waits, wait_with_destroy_due, iterator);
+	waits.other = &destroys;
+	pull(&waits);
+	cr_expect_eq(destroys.destroyed, WEIR_FAILED_PRECONDITION);
+	disarm(&waits);
+	disarm(&destroys);
+	finish(dataset, iterator, NULL);
+}
+
 Test(dataset_start, null_is_refused)
 {
 	weir_dataset *dataset = data_range(0, 3);

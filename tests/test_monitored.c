@@ -619,6 +619,73 @@ Test(monitored, a_thread_of_the_life_reports_what_it_cannot_recover)
 	job_finish(&job);
 }
 
+/* A thread of the life that runs something while the life is replaced, and closes the session. */
+struct left_behind {
+	struct job job;
+	enum weir_status run, closed;
+	weir_error run_error, close_error;
+};
+
+static enum weir_status run_in_a_recovery(weir_coordinator *coordinator, void *context, weir_error *error)
+{
+	struct left_behind *behind = context;
+	uint64_t deadline_ns = weir_deadline_in(KIT_PATIENCE_NS);
+	int64_t value;
+
+	(void)error;
+	(void)weir_coordinator_wait_for_stop(coordinator, deadline_ns);
+	do /* the recovery has stopped the coordinator, and is about to close the gate */
+		behind->run = job_run(&behind->job, &value, &behind->run_error);
+	while (behind->run == WEIR_CANCELLED && strstr(behind->run_error.message, "a recovery is under way") == NULL &&
+	       weir_now_ns() < deadline_ns);
+	behind->closed = weir_monitored_close(behind->job.monitored, WEIR_OK, &behind->close_error);
+	return WEIR_OK;
+}
+
+static enum weir_status start_once(void *context, weir_session *session, weir_coordinator *coordinator,
+                                   weir_error *error)
+{
+	struct left_behind *behind = context;
+
+	(void)session;
+	return behind->job.made > 1
+	           ? WEIR_OK
+	           : weir_coordinator_start_thread(coordinator, "behind", run_in_a_recovery, behind, error);
+}
+
+static enum weir_status lose_once(void *context, weir_session *session, weir_error *error)
+{
+	struct left_behind *behind = context;
+
+	(void)session;
+	return behind->job.made > 1 ? WEIR_OK : kit_fail(error, WEIR_UNAVAILABLE, "the device is gone");
+}
+
+/* It would wait for the recovery that joins it. */
+Test(monitored, a_thread_of_the_life_does_not_wait_for_the_recovery_that_joins_it)
+{
+	struct left_behind behind = {.run = WEIR_OK};
+	struct weir_monitored_hook hook = {WEIR_MONITORED_HOOK_INIT, .context = &behind, .after_create = start_once};
+	const struct weir_monitored_hook *hooks[1] = {&hook};
+	struct weir_monitored_options options;
+	weir_error error = {WEIR_OK, ""};
+
+	job_begin(&behind.job);
+	options = job_options(&behind.job);
+	options.hooks = hooks;
+	options.hook_count = 1;
+	options.grace_ns = KIT_PATIENCE_NS / 10;
+	job_create(&behind.job, &options);
+	cr_assert_eq(weir_monitored_step(behind.job.monitored, lose_once, &behind, &error), WEIR_OK, "%s", error.message);
+	cr_expect_eq(behind.job.made, 2);
+	cr_expect_eq(behind.run, WEIR_CANCELLED);
+	cr_expect_not_null(strstr(behind.run_error.message, "a thread of its coordinator"), "%s", behind.run_error.message);
+	cr_expect_eq(behind.closed, WEIR_FAILED_PRECONDITION);
+	cr_expect_not_null(strstr(behind.close_error.message, "a thread of the coordinator"), "%s",
+	                   behind.close_error.message);
+	job_finish(&behind.job);
+}
+
 /* A kernel that runs something of its monitored session: `nested` is what came of it. */
 struct nesting {
 	struct job *job;

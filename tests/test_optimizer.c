@@ -8,6 +8,7 @@
 
 #include "failing_allocator.h"
 #include "graph_kit.h"
+#include "var/version.h"
 
 #define OK(call) cr_assert_eq((call), WEIR_OK, "%s: %s", #call, error.message)
 
@@ -134,6 +135,80 @@ Test(optimizer, the_rate_may_be_an_output)
 	kit_end(session, graph);
 	destroy_optimizer(optimizer);
 	weir_var_destroy(var, NULL);
+}
+
+/* Gives what was released last, if the size is the same. */
+struct reuse {
+	void *block;
+	size_t size;
+};
+
+static void *reuse_allocate(void *context, size_t size, size_t align)
+{
+	struct reuse *reuse = context;
+	void *block = reuse->block;
+
+	if (block == NULL || reuse->size != size)
+		return aligned_alloc(align, (size + align - 1) / align * align);
+	reuse->block = NULL;
+	return block;
+}
+
+static void reuse_release(void *context, void *block, size_t size, size_t align)
+{
+	struct reuse *reuse = context;
+
+	(void)align;
+	if (size != reuse->size || reuse->block != NULL)
+		free(block);
+	else
+		reuse->block = block;
+}
+
+static weir_var *var_by(const weir_allocator *allocator, weir_tensor *initial)
+{
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .name = "w", .dtype = WEIR_F32, .allocator = allocator};
+	weir_var *var = NULL;
+
+	cr_assert_eq(weir_var_create(initial, &options, &var, NULL), WEIR_OK);
+	weir_tensor_release(initial);
+	return var;
+}
+
+static void step_once(weir_optimizer *optimizer, weir_var *var, weir_tensor *gradient)
+{
+	weir_graph *graph = kit_graph();
+	weir_output g = kit_constant(graph, gradient), step;
+	weir_session *session;
+	weir_error error;
+
+	OK(weir_op_apply(graph, NULL, optimizer, &var, &g, 1, &step, NULL, &error));
+	session = kit_session(graph, 0);
+	(void)kit_fetch_i64(session, step);
+	kit_end(session, graph);
+}
+
+/* The slots of the first variable, which is gone, have another shape and another past. */
+Test(optimizer, a_variable_at_the_address_of_an_earlier_one_has_its_own_slots)
+{
+	const float two[2] = {1, 2};
+	struct reuse reuse = {NULL, sizeof(struct weir_var)};
+	weir_allocator allocator = {.allocate = reuse_allocate, .release = reuse_release, .context = &reuse};
+	weir_optimizer *optimizer = optimizer_of(WEIR_OPTIMIZER_MOMENTUM);
+	weir_var *first = var_by(&allocator, kit_f32(1)), *second;
+
+	step_once(optimizer, first, kit_f32(2));
+	weir_var_destroy(first, NULL);
+	cr_assert_eq(weir_reclaim_flush(weir_deadline_in(KIT_PATIENCE_NS)), WEIR_OK);
+	second = var_by(&allocator, kit_tensor(WEIR_F32, kit_shape(1, 2), two));
+	cr_assert_eq(second, first);
+	step_once(optimizer, second, kit_tensor(WEIR_F32, kit_shape(1, 2), two));
+	cr_expect_float_eq(kit_var_f32(second, 1), 2 - 0.125f * 2, 1e-6f);
+	cr_expect_eq(weir_optimizer_variable_count(optimizer), 3);
+	destroy_optimizer(optimizer);
+	weir_var_destroy(second, NULL);
+	cr_assert_eq(weir_reclaim_flush(weir_deadline_in(KIT_PATIENCE_NS)), WEIR_OK);
+	free(reuse.block);
 }
 
 Test(optimizer, slots_are_variables_with_names_and_shared_by_all_steps)

@@ -305,6 +305,7 @@ Test(ranks, one_reduction_of_a_rank_in_a_channel)
 	open_three(&three, one_name);
 	start_three(&three, 0, 1.0f, 1);
 	cr_expect_eq(begin(three.at[0], 0, f32(1), 1, &other, &transfer, &three.error), WEIR_FAILED_PRECONDITION);
+	cr_expect_null(transfer, "a start that fails gives no handle");
 	cr_expect_not_null(strstr(three.error.message, "\"w\" of rank 0 is under way"), "%s", three.error.message);
 	cr_expect_eq(begin(three.at[0], 1, f32(1), 1, &other, &transfer, &three.error), WEIR_INVALID_ARGUMENT);
 	cr_expect_not_null(strstr(three.error.message, "channel 1 is not open"), "%s", three.error.message);
@@ -387,6 +388,50 @@ Test(ranks, a_completion_starts_the_next)
 		chains[i].at->release(chains[i].at, chains[i].second);
 		chains[i].at->close(chains[i].at, 0);
 	}
+	end_group(ranks);
+}
+
+/* -- a chain of reductions, each started by the completion of the one before --------------------- */
+
+enum { LINKS = 2000, CHAIN_STACK = 64 << 10 };
+
+struct long_chain {
+	weir_transport *at;
+	weir_transfer *transfer;
+	const char *outermost; /* an address in the frame of the test */
+	size_t deepest;        /* how far below it completions ran */
+	int ends;
+};
+
+static void start_one_more(void *context, enum weir_status status, const weir_error *error, weir_tensor *sum)
+{
+	struct long_chain *chain = context;
+	struct weir_reduction next = {.input = sum, .divisor = 1, .done = start_one_more, .context = chain};
+	const char here = 0;
+	size_t depth = (size_t)(chain->outermost - &here);
+
+	cr_assert_eq(status, WEIR_OK, "%s", error != NULL ? error->message : "");
+	chain->deepest = depth > chain->deepest ? depth : chain->deepest;
+	chain->at->release(chain->at, chain->transfer); /* `start` has written it before */
+	if (++chain->ends < LINKS)
+		cr_assert_eq(chain->at->start(chain->at, &next, &chain->transfer, NULL), WEIR_OK);
+	weir_tensor_release(sum);
+}
+
+Test(ranks, a_long_chain_of_reductions_needs_a_small_stack)
+{
+	const char here = 0;
+	weir_ranks *ranks = a_group(1, 1);
+	struct long_chain chain = {.at = weir_ranks_transport(ranks, 0), .outermost = &here};
+	weir_tensor *one = f32(1);
+	struct weir_reduction first = {.input = one, .divisor = 1, .done = start_one_more, .context = &chain};
+
+	(void)open_f32(chain.at, "w");
+	cr_assert_eq(chain.at->start(chain.at, &first, &chain.transfer, NULL), WEIR_OK);
+	cr_expect_eq(chain.ends, LINKS);
+	cr_expect_lt(chain.deepest, (size_t)CHAIN_STACK);
+	weir_tensor_release(one);
+	chain.at->close(chain.at, 0);
 	end_group(ranks);
 }
 

@@ -391,7 +391,8 @@ WEIR_API const char *weir_iterator_name(const weir_iterator *iterator);
  * Ends the iterator: see (2) above. Accepts NULL. No call on the iterator may begin after this one.
  * Inside a task of the iterator's pool it runs tasks of the pool while it waits. Errors:
  * WEIR_FAILED_PRECONDITION, and nothing happens, if a function of the iterator's own pipeline or a
- * completion of it calls it.
+ * completion of it calls it, or a completion of another object that runs inside a call of the
+ * iterator. Elsewhere in a completion it first runs the completions that are due on this thread.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_iterator_destroy(weir_iterator *iterator, weir_error *error);

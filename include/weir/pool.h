@@ -76,7 +76,8 @@ WEIR_API enum weir_status weir_pool_create(const struct weir_pool_options *optio
                                            weir_error *error);
 
 /*
- * Runs all submitted tasks, and those that they submit, then ends the workers and waits for them.
+ * Runs all submitted tasks, and those that they submit, then ends the workers and waits for them,
+ * and for calls of other threads that are submitting a task of a run (weir/flow/callable.h).
  * From now on only tasks of the pool may use it. Accepts NULL. Errors: WEIR_FAILED_PRECONDITION,
  * and nothing happens, if called by such a task.
  * @since 0.1

@@ -57,7 +57,9 @@ typedef struct weir_transfer weir_transfer;
 /*
  * The end of a reduction, called once. With WEIR_OK, `sum` is a reference that the callee releases,
  * and `error` is NULL; ranks of one process may get the same tensor. Otherwise `sum` is NULL. It may
- * run inside `start` or `cancel`, on any thread, and must not block.
+ * run inside `start` or `cancel`, on any thread, and must not block. If a completion of Weir runs on
+ * that thread, ranks of one process are told after it. So any number of reductions, each started by
+ * the completion of the one before, run on a small stack.
  */
 typedef void weir_reduced_fn(void *context, enum weir_status status, const weir_error *error,
                              weir_tensor *sum);

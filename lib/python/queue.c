@@ -4,6 +4,10 @@
  * A call first tries with the GIL, which takes tens of nanoseconds. Only if it would wait does it let
  * the GIL go. An item in the queue is a reference. The cyclic collector does not see it; so a cycle
  * that goes through a queue stays until the queue is emptied.
+ *
+ * The end of a queue ends the queues in it, and so on. So that a long chain needs a small stack, a queue
+ * that ends inside MOST_NESTED others waits in a list, which the outermost end works off. (CPython has
+ * this for its containers, but not in the limited API.)
  */
 #include "module.h"
 
@@ -12,7 +16,19 @@ struct queue {
 	weir_queue *queue;
 	PyObject *waiters; /* a dict of the package: what waits in event loops */
 	_Atomic(PyObject *) unread;
+	struct queue *next_ending; /* in the list of struct ends, once nobody has a reference */
 };
+
+enum { MOST_NESTED = 50 };
+
+/* The ends of queues that are under way on a thread, in one interpreter. On the stack of the outermost. */
+struct ends {
+	const struct state *state; /* of the interpreter: code that an end runs may enter another one */
+	unsigned nested;
+	struct queue *first; /* those that wait */
+};
+
+static _Thread_local struct ends *ends_mine;
 
 static weir_queue *queue_of(PyObject *self)
 {
@@ -51,14 +67,44 @@ static PyObject *queue_new(PyTypeObject *type, PyObject *args, PyObject *keyword
 	return raise_status(state, status, error.message);
 }
 
-static void queue_dealloc(PyObject *self)
+static void end_queue(struct queue *queue)
 {
-	struct queue *queue = (struct queue *)(void *)self;
-
 	(void)weir_queue_destroy(queue->queue, NULL); /* each call holds a reference to the object */
 	Py_XDECREF(queue->waiters);
 	Py_XDECREF(take_unread(&queue->unread));
-	free_object(self);
+	free_object((PyObject *)queue);
+}
+
+static void end_outermost(const struct state *state, struct queue *queue)
+{
+	struct ends ends = {.state = state}, *const outer = ends_mine;
+
+	ends_mine = &ends;
+	end_queue(queue);
+	while (ends.first != NULL) {
+		queue = ends.first;
+		ends.first = queue->next_ending;
+		end_queue(queue);
+	}
+	ends_mine = outer;
+}
+
+static void queue_dealloc(PyObject *self)
+{
+	const struct state *state = state_of_type(Py_TYPE(self));
+	struct queue *queue = (struct queue *)(void *)self;
+	struct ends *ends = ends_mine;
+
+	if (ends == NULL || ends->state != state) {
+		end_outermost(state, queue);
+	} else if (ends->nested == MOST_NESTED) {
+		queue->next_ending = ends->first;
+		ends->first = queue;
+	} else {
+		ends->nested++;
+		end_queue(queue);
+		ends->nested--;
+	}
 }
 
 /* -- one item ----------------------------------------------------------------------------------- */

@@ -138,6 +138,7 @@ static struct group {
 	weir_transport *at[2];
 	weir_transfer *transfers[2];
 	weir_tensor *inputs[2];
+	bool releases; /* completions release, on whatever thread they run */
 	int told[2];
 	enum weir_status status[2];
 	float sum[2];
@@ -153,6 +154,10 @@ static void note(void *context, enum weir_status status, const weir_error *error
 	if (status == WEIR_OK)
 		group.sum[who] = *(const float *)weir_tensor_data(sum);
 	weir_tensor_release(sum);
+	if (group.releases) {
+		group.at[who]->release(group.at[who], group.transfers[who]);
+		group.transfers[who] = NULL;
+	}
 }
 
 static void setup_ranks(void *context)
@@ -212,11 +217,11 @@ static void told_once(void *context)
 	weir_model_assert(weir_ranks_destroy(group.ranks, NULL) == WEIR_OK);
 }
 
-static int check_ranks(const char *name, void (*run)(void *, size_t))
+static int check_ranks(const char *name, bool releases, void (*run)(void *, size_t))
 {
 	struct weir_model_program program = {name, 2, &group, sizeof(group), setup_ranks, run, told_once};
 
-	group = (struct group){.ranks = NULL};
+	group = (struct group){.releases = releases};
 	return scope_complete(&program);
 }
 
@@ -231,7 +236,8 @@ int main(int argc, char **argv)
 	bad |= check("meeting_2_come_beside_1_that_leaves", 3, 3, setup, one_leaves, all_met_once);
 	bad |= check("meeting_2_come_beside_1_that_is_late", 3, 2, setup_second, one_is_late, second_was_held);
 	bad |= check("meeting_2_come_beside_1_that_comes_to_the_next", 3, 2, setup, one_comes_to_the_next, all_met_once);
-	bad |= check_ranks("ranks_2_start", start_both);
-	bad |= check_ranks("ranks_1_starts_beside_1_that_cancels", start_and_cancel);
+	bad |= check_ranks("ranks_2_start", false, start_both);
+	bad |= check_ranks("ranks_2_start_and_release_when_told", true, start_both);
+	bad |= check_ranks("ranks_1_starts_beside_1_that_cancels", false, start_and_cancel);
 	return bad;
 }

@@ -14,6 +14,7 @@
 #include "base/atomic.h"
 #include "model/scope.h"
 #include "model/threads.h"
+#include "run/pool_submission.h"
 #include "run/worker.h"
 #include "sync/park.h"
 
@@ -212,6 +213,26 @@ static void destroy_runs_the_rest(void *context)
 	ran(scene.submitters);
 }
 
+/* The task may have run, and the pool be destroyed, while the submission is still under way. */
+static void destroy_beside_a_submission(void *context, size_t who)
+{
+	(void)context;
+	if (who == 0) {
+		scene.jobs[0].data = 7;
+		weiri_pool_submit_counted(scene.pool, &scene.jobs[0].task);
+	} else if (weir_pool_help(scene.pool, 1) == 1) {
+		weir_model_assert(weir_pool_destroy(scene.pool, NULL) == WEIR_OK);
+		scene.pool = NULL;
+	}
+}
+
+static void destroyed_and_one_ran(void *context)
+{
+	(void)context;
+	weir_model_assert(weir_pool_destroy(scene.pool, NULL) == WEIR_OK);
+	ran(1);
+}
+
 static int check(struct weir_model_program program, size_t workers, size_t submitters, uint64_t executions)
 {
 	scene = (struct scene){.workers = workers, .submitters = submitters};
@@ -256,7 +277,14 @@ static int check_helpers(void)
 {
 	struct weir_model_program program = {
 		"pool_2_submits_beside_help", 3, &scene, sizeof(scene), setup, help_beside_submit, destroy_runs_the_rest};
-	int bad = check(program, 0, 2, 20000);
+	struct weir_model_program counted = {"pool_destroy_beside_a_counted_submission",
+	                                     2,
+	                                     &scene,
+	                                     sizeof(scene),
+	                                     setup,
+	                                     destroy_beside_a_submission,
+	                                     destroyed_and_one_ran};
+	int bad = check(program, 0, 2, 20000) | check(counted, 0, 1, 20000);
 
 	program.name = "pool_submit_beside_2_helps";
 	bad |= check(program, 0, 1, 20000);

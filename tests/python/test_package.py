@@ -376,6 +376,31 @@ class Queues(unittest.TestCase):
         self.assertEqual(sorted(q), sorted(list(range(500)) * 3))
         closer.join()
 
+    def test_a_long_chain_of_queues_ends_on_a_small_stack(self):
+        code = """
+import threading, weakref, weir
+class Tail: pass
+def chain(length):
+    item = Tail()
+    tail = weakref.ref(item)
+    for _ in range(length):
+        outer = weir.Queue(2)
+        outer.put(item)
+        item = outer
+    del outer
+    assert tail() is not None
+    item = None
+    assert tail() is None
+threading.stack_size(256 << 10)
+for length in (49, 50, 51, 52, 5000):
+    thread = threading.Thread(target=chain, args=(length,))
+    thread.start()
+    thread.join()
+print("ended")
+"""
+        done = run_python(code)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "ended\n", ""))
+
     def test_bad_arguments(self):
         for capacity in (0, -1, 1 << 62):
             with self.assertRaises((ValueError, MemoryError)):

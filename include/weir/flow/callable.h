@@ -86,8 +86,9 @@ struct weir_run_options {
 	size_t struct_size; /* WEIR_RUN_OPTIONS_INIT sets it */
 	/*
 	 * Where the run's tasks go; borrowed; NULL: the session's pool. It must stay until the run has
-	 * ended, including kernels that it left behind, and until calls of other threads that let it go
-	 * on have returned, such as an enqueue or weir_promise_fulfill().
+	 * ended, including kernels that it left behind. Calls of other threads that let the run go on,
+	 * such as an enqueue or weir_promise_fulfill(), may still use it: weir_pool_destroy() waits for
+	 * them.
 	 */
 	weir_pool *pool;
 	uint32_t flags;

@@ -46,7 +46,7 @@
  * once, so it should wait itself. Any other failure of a life to begin is returned, and the next call
  * tries again. WEIR_ABORTED recovers only if the options say so: in Weir it means that another
  * commit was first. Threads that the coordinator of the life has started, and kernels, end with the
- * life: calls there do not recover, but return the status.
+ * life: calls there do not recover, but return the status; during a recovery, WEIR_CANCELLED.
  *
  * Hooks run on the thread of the call, in the order of the options; several at once if several
  * threads run. A hook must not call weir_monitored_run(), _step(), _close() or _destroy(): these
@@ -220,7 +220,8 @@ WEIR_API enum weir_status weir_monitored_request_stop(weir_monitored *monitored)
  * - The status of an `end` or of the save, the first that fails.
  * - WEIR_DEADLINE_EXCEEDED if threads (*error names them) were still running after the grace time, or
  *   the status of `unmake`. The session has then not ended: close it again.
- * - WEIR_FAILED_PRECONDITION inside a hook, a step function or a kernel. WEIR_INVALID_ARGUMENT (NULL).
+ * - WEIR_FAILED_PRECONDITION inside a hook, a step function or a kernel, and in a thread that the
+ *   coordinator has started, since the close joins it. WEIR_INVALID_ARGUMENT (NULL).
  *
  * A later close returns the same.
  * @since 0.1
@@ -230,8 +231,8 @@ WEIR_API enum weir_status weir_monitored_close(weir_monitored *monitored, enum w
 
 /*
  * Frees the monitored session; one that is not closed is closed with WEIR_CANCELLED. Accepts NULL. No
- * other thread may use it. Errors: WEIR_FAILED_PRECONDITION, and nothing is freed, inside a hook or
- * step function, or while threads have not ended (*error names them), or `unmake` fails.
+ * other thread may use it. Errors: WEIR_FAILED_PRECONDITION, and nothing is freed, where close gives it,
+ * or while threads have not ended (*error names them), or `unmake` fails.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_monitored_destroy(weir_monitored *monitored, weir_error *error);

@@ -225,7 +225,7 @@ static enum weir_status fill_slots(struct weiri_slots *slots, weir_error *error)
 
 static struct weiri_slots *find(struct weiri_published *link, const weir_var *var)
 {
-	while (link != NULL && slots_of(link)->var != var)
+	while (link != NULL && (slots_of(link)->var != var || slots_of(link)->var_number != var->id_entry.number))
 		link = link->next;
 	return slots_of(link);
 }
@@ -245,6 +245,7 @@ enum weir_status weiri_optimizer_slots(weir_optimizer *optimizer, weir_var *var,
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "no memory for slots");
 	made->optimizer = optimizer;
 	made->var = var;
+	made->var_number = var->id_entry.number;
 	status = fill_slots(made, error);
 	while (status == WEIR_OK && !weiri_published_push_after(&optimizer->slots, &made->link, first)) {
 		first = weiri_published_first(&optimizer->slots);

@@ -22,7 +22,8 @@ enum { WEIRI_STEP_SPARES = 2 };
 struct weiri_slots {
 	struct weiri_published link; /* in optimizer->slots */
 	weir_optimizer *optimizer;
-	weir_var *var;                                  /* borrowed; the key */
+	weir_var *var;                                  /* borrowed; with the number, the key */
+	uint64_t var_number;                            /* its id: a later variable may have its address */
 	weir_var *slots[WEIRI_MOST_SLOTS];              /* the first slot_count */
 	struct weiri_spares *spares[WEIRI_MOST_ARRAYS]; /* for values of the variable, and of its slots */
 };

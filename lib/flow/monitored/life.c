@@ -12,6 +12,7 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "monitored/monitored.h"
+#include "run/coordinator.h"
 #include "session/runner.h"
 
 #include <stdio.h>
@@ -160,7 +161,10 @@ static enum weir_status make_coordinator(weir_monitored *monitored, weir_error *
 	                                           .allocator = &monitored->allocator};
 	enum weir_status status = weir_coordinator_create(&options, &monitored->life.coordinator, error);
 
-	return status == WEIR_OK ? watch_stop(monitored, error) : status;
+	if (status != WEIR_OK)
+		return status;
+	weiri_coordinator_set_group(monitored->life.coordinator, monitored);
+	return watch_stop(monitored, error);
 }
 
 static enum weir_status start_runners(weir_monitored *monitored, weir_error *error)

@@ -287,8 +287,11 @@ static enum weir_status check_outside(const char *call, const weir_monitored *mo
 	if (weiri_monitored_inside(monitored) != WEIRI_OUTSIDE)
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "%s: called inside a hook or step of \"%s\"", call,
 		                  monitored->settings.name);
-	return !weiri_inside_kernel() ? WEIR_OK
-	                              : weiri_fail(error, WEIR_FAILED_PRECONDITION, "%s: called inside a kernel", call);
+	if (!weiri_belongs_to_life(monitored))
+		return WEIR_OK;
+	return weiri_fail(error, WEIR_FAILED_PRECONDITION, "%s: called %s", call,
+	                  weiri_inside_kernel() ? "inside a kernel"
+	                                        : "by a thread of the coordinator, which it would join");
 }
 
 enum weir_status weir_monitored_close(weir_monitored *monitored, enum weir_status loop, weir_error *error)

@@ -133,6 +133,12 @@ typedef enum weir_status weiri_visit_fn(weir_monitored *monitored, void *context
 enum weir_status weiri_visit(weir_monitored *monitored, weiri_visit_fn *fn, void *context, uint64_t deadline_ns,
                              weir_cancel *cancel, weir_error *error);
 
+/*
+ * Returns true in threads of the life's coordinator, and in kernels. They end with the life, so they
+ * can neither replace it nor wait for a thread that does. It reads nothing of the life.
+ */
+bool weiri_belongs_to_life(const weir_monitored *monitored);
+
 /* What the calling thread is in: a step function, or a hook. */
 enum weiri_inside_monitored { WEIRI_OUTSIDE, WEIRI_IN_STEP, WEIRI_IN_HOOK };
 

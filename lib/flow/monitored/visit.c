@@ -128,19 +128,15 @@ static bool is_lost(weir_monitored *monitored, weir_error *cause)
 	return true;
 }
 
-/*
- * Threads of the life's coordinator, and kernels, end with the life, so they cannot replace it, nor
- * wait for a thread that does. Inside the gate.
- */
-static bool belongs_to_life(const weir_monitored *monitored)
+bool weiri_belongs_to_life(const weir_monitored *monitored)
 {
-	return weiri_inside_kernel() || weiri_mark_find(WEIRI_MARK_COORDINATOR, monitored->life.coordinator) != NULL;
+	return weiri_inside_kernel() || weiri_mark_find(WEIRI_MARK_GROUP, monitored) != NULL;
 }
 
 /* Returns true if a visit that failed is to be repeated in the next life. Inside the gate. */
 static bool must_repeat(weir_monitored *monitored, weir_error *failure)
 {
-	if (belongs_to_life(monitored))
+	if (weiri_belongs_to_life(monitored))
 		return false;
 	if (weiri_latch_is_set(&monitored->life.replaced) || is_lost(monitored, failure))
 		return true;
@@ -162,14 +158,14 @@ static enum weir_status enter(struct visit *visit, weir_error *error)
 		if (weiri_latch_is_set(&monitored->stop))
 			return refuse(monitored, "a stop was requested", error);
 		if (weiri_gate_enter(&monitored->life.gate)) {
-			if (belongs_to_life(monitored) || !is_lost(monitored, &visit->last))
+			if (weiri_belongs_to_life(monitored) || !is_lost(monitored, &visit->last))
 				return WEIR_OK;
 			number = monitored->life.number;
 			weiri_gate_leave(&monitored->life.gate);
-		} else if (weiri_inside_kernel()) {
-			return weiri_fail(error, WEIR_CANCELLED,
-			                  "monitored session \"%s\": a recovery is under way, and a kernel cannot wait for it",
-			                  monitored->settings.name);
+		} else if (weiri_belongs_to_life(monitored)) {
+			return weiri_fail(
+				error, WEIR_CANCELLED, "monitored session \"%s\": a recovery is under way, and %s cannot wait for it",
+				monitored->settings.name, weiri_inside_kernel() ? "a kernel" : "a thread of its coordinator");
 		}
 		status = recover(visit, number, error);
 	}

@@ -14,6 +14,7 @@
 #include "session/session.h"
 #include "session/trace.h"
 #include "run/critical_section.h"
+#include "run/pool_submission.h"
 
 /* One thread that runs units of a frame. */
 struct runner {
@@ -32,13 +33,16 @@ struct runner {
 
 /*
  * A reference keeps the step, and so the session and its pool, alive until the submission is over.
- * Without it, the step could end on a worker earlier, and its caller could destroy the session.
+ * Without it, the step could end on a worker earlier, and its caller could destroy the session. The
+ * caller may also destroy a pool that it gave to this run alone: there, the submission is counted.
  */
 void weiri_step_submit(struct weiri_step *step, weir_task *task)
 {
 	weiri_step_retain(step);
 	if (step->on_caller)
 		weiri_handoff_put(&step->handoff, task);
+	else if (step->pool_is_foreign)
+		weiri_pool_submit_counted(step->pool, task);
 	else
 		(void)weir_pool_submit(step->pool, task);
 	/* The caller may be the only thread that runs tasks. */

@@ -224,6 +224,7 @@ static void choose_threads(struct weiri_step *step, const struct weiri_step_requ
 	if (step->on_caller)
 		weiri_handoff_init(&step->handoff);
 	step->pool = request->pool != NULL ? request->pool : session->pool;
+	step->pool_is_foreign = step->pool != session->pool;
 	step->workers = step->on_caller               ? 0
 	                : step->pool == session->pool ? session->workers
 	                                              : weir_pool_thread_count(step->pool);

@@ -55,6 +55,7 @@
 #include "data/turn.h"
 #include "run/gate.h"
 #include "run/worker.h"
+#include "sync/delivery.h"
 #include "sync/registry.h"
 #include "sync/request.h"
 
@@ -216,12 +217,18 @@ static enum weir_status wait_for_turn(weir_iterator *iterator, uint64_t deadline
 {
 	struct request request = {iterator};
 	struct weiri_record *record = weiri_record_get();
+	struct weiri_visit visit;
+	enum weir_status status;
 
 	if (record == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED,
 		                  "iterator \"%s\": no memory for this thread's record; try again", iterator->name);
-	return weiri_request_run(record, &iterator->waitable, &request_kind, &request, deadline_ns, cancel,
-	                         &iterator->reading.allocator, error);
+	/* A completion that is delivered before the wait must not end the iterator. */
+	weiri_visit_begin(&visit, &iterator->waitable, NULL);
+	status = weiri_request_run(record, &iterator->waitable, &request_kind, &request, deadline_ns, cancel,
+	                           &iterator->reading.allocator, error);
+	weiri_visit_end(&visit);
+	return status;
 }
 
 static uint64_t nap(uint64_t deadline_ns)
@@ -743,13 +750,17 @@ enum weir_status weir_iterator_create(weir_dataset *dataset, const struct weir_i
 	return status;
 }
 
-/* Waits until nobody is inside. A thread that must help runs tasks meanwhile. */
+/*
+ * Waits until nobody is inside. A thread that must help runs tasks meanwhile. If this is in a
+ * completion, the completions of what these tasks end are due on this thread, and may be inside.
+ */
 static void drain(weir_iterator *iterator, struct weiri_gate *gate)
 {
 	(void)weiri_gate_close(gate);
 	while (must_help(iterator) && !weiri_gate_is_drained(gate)) {
 		if (weir_pool_help(iterator->reading.pool, 1) == 0)
 			(void)sched_yield();
+		weiri_deliver_due();
 	}
 	weiri_gate_wait(gate);
 }
@@ -774,10 +785,16 @@ enum weir_status weir_iterator_destroy(weir_iterator *iterator, weir_error *erro
 	if (weiri_guard_is_telling(iterator))
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
 		                  "iterator \"%s\": destroy was called by a completion of its own", iterator->name);
+	if (weiri_visits_any(&iterator->waitable))
+		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
+		                  "iterator \"%s\": destroy was called by a completion inside a call of the iterator",
+		                  iterator->name);
+	weiri_deliver_due(); /* in a completion: operations of the iterator may be told only now, on this thread */
 	/* [release] pairs with is_ending(); then all that wait are attempted, and end. */
 	weiri_store_release(&iterator->ends, 1);
 	weiri_store_relaxed(&iterator->consumer.over, 1u); /* [relaxed] a hint */
 	weiri_waitable_pump(my_record(), &iterator->waitable);
+	weiri_deliver_due(); /* what the pump has ended */
 	drain(iterator, &iterator->calls);
 	close_root(iterator);
 	drain(iterator, &iterator->windows);

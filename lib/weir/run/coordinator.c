@@ -50,6 +50,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "reclaim/interrupt.h"
+#include "run/coordinator.h"
 #include "run/mark.h"
 #include "run/members.h"
 #include "sync/park.h"
@@ -68,6 +69,7 @@ struct weir_coordinator {
 	struct weiri_members members;
 	weir_cancel *token; /* constant except for clear_stop */
 	/* constant */
+	const void *group; /* NULL: none */
 	uint64_t clean_codes;
 	weir_allocator allocator;
 	char name[NAME_SIZE];
@@ -356,9 +358,10 @@ static void *thread_main(void *argument)
 	weir_error error = {WEIR_OK, ""};
 	char name[WEIRI_MEMBER_NAME_SIZE];
 	enum weir_status status;
-	struct weiri_mark mark;
+	struct weiri_mark mark, group;
 
 	weiri_mark_begin(&mark, WEIRI_MARK_COORDINATOR, member->coordinator);
+	weiri_mark_begin(&group, WEIRI_MARK_GROUP, member->coordinator->group);
 	weiri_member_name(member, name);
 	name[15] = '\0'; /* the system keeps 15 characters */
 	(void)pthread_setname_np(pthread_self(), name);
@@ -631,6 +634,11 @@ enum weir_status weir_coordinator_create(const struct weir_coordinator_options *
 	weiri_members_init(&coordinator->members, &coordinator->allocator);
 	*out = coordinator;
 	return WEIR_OK;
+}
+
+void weiri_coordinator_set_group(weir_coordinator *coordinator, const void *group)
+{
+	coordinator->group = group;
 }
 
 enum weir_status weir_coordinator_destroy(weir_coordinator *coordinator, weir_error *error)

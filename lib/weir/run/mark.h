@@ -18,6 +18,7 @@ enum weiri_mark_kind {
 	WEIRI_MARK_POOL,
 	WEIRI_MARK_SECTION,
 	WEIRI_MARK_COORDINATOR,
+	WEIRI_MARK_GROUP, /* of coordinators (run/coordinator.h) */
 	WEIRI_MARK_ITERATOR,
 	WEIRI_MARK_TAKER,
 	WEIRI_MARK_MONITORED

@@ -52,6 +52,13 @@ static inline void weiri_meeting_init(struct weiri_meeting *meeting)
 	weiri_store_relaxed(&meeting->word, 0);
 }
 
+/* For a party that has not come: returns the number of its next meeting, which cannot end without it. */
+static inline uint64_t weiri_meeting_number(const struct weiri_meeting *meeting)
+{
+	/* [relaxed] a party knows by its last meeting, or by P2, of each `next` before; there is none until it comes. */
+	return weiri_load_relaxed(&meeting->word) >> WEIRI_MEETING_PARTIES;
+}
+
 /*
  * Comes as party `who` of `parties`, and sets *number to that of the meeting. Returns true if all have
  * come now; the caller then holds the meeting, and ends it with weiri_meeting_next().

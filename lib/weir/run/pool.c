@@ -16,6 +16,7 @@
 #include "base/options.h"
 #include "base/uncancelled.h"
 #include "run/pool_ready.h"
+#include "run/pool_submission.h"
 #include "run/worker.h"
 
 #if defined(WEIRI_UNDER_MODEL) /* stress/model: less to restore before each execution */
@@ -100,6 +101,7 @@ static weir_pool *create_idle(const struct weir_pool_options *options)
 	pool->allocator = allocator;
 	pool->thread_count = options->threads;
 	weiri_eventcount_init(&pool->idle);
+	weiri_gate_init(&pool->submissions);
 	if (!weiri_inbox_init(&pool->inbox, &pool->allocator))
 		goto no_inbox;
 	if (!create_workers(pool))
@@ -171,6 +173,8 @@ static void stop_and_release(weir_pool *pool, size_t count)
 	for (size_t i = 0; i < count; i++)
 		weiri_thread_join(pool->workers[i].thread);
 	(void)weir_pool_help(pool, SIZE_MAX);
+	(void)weiri_gate_close(&pool->submissions);
+	weiri_gate_wait(&pool->submissions); /* their tasks have run */
 	for (size_t i = 0; i < pool->thread_count; i++)
 		WEIR_ASSERT1(worker I1, weiri_deque_size_approx(&pool->workers[i].deque) == 0);
 	release_workers(pool, pool->thread_count);
@@ -225,6 +229,16 @@ enum weir_status weir_pool_submit(weir_pool *pool, weir_task *task)
 	weiri_pool_announce(pool);
 	weiri_pool_settle(pool);
 	return WEIR_OK;
+}
+
+void weiri_pool_submit_counted(weir_pool *pool, weir_task *task)
+{
+	/* It is closed when all tasks have run, so this one comes before. */
+	bool is_counted = weiri_gate_enter(&pool->submissions);
+
+	(void)weir_pool_submit(pool, task); /* fails only for invalid arguments */
+	if (is_counted)
+		weiri_gate_leave(&pool->submissions);
 }
 
 static size_t help(weir_pool *pool, struct weiri_worker *worker, size_t budget)

@@ -4,7 +4,8 @@
  * Each channel is a meeting (meeting.h) with a place for each rank. A rank that starts a reduction
  * puts its transfer into its place, and comes. The rank that comes last adds up the inputs of all
  * places, opens the next meeting, clears the places, and tells all ranks. So nobody waits: a start
- * either ends with what all need, or leaves that to a later one.
+ * either ends with what all need, or leaves that to a later one. Completions run one after the other
+ * on each thread (sync/delivery.h), so those that start the next reduction need a small stack.
  *
  * Invariants
  *   K1  a place has one transfer at a time: it is taken by a CAS from NULL, and cleared by the holder
@@ -12,10 +13,13 @@
  *   K2  a transfer is told once: by the holder of the meeting to which it came, or by the cancel that
  *       left that meeting. weiri_meeting_leave() and the fullness of the word exclude each other
  *   K3  a place is cleared before its rank is told, so a completion may start the next reduction
+ *   K4  a start touches neither its transfer nor *transfer once it has come: another thread may have
+ *       told the rank, which has released the transfer, or started again
  * Pairs
  *   P1  clear of a place -> the next CAS of the place: the rank has left, or the meeting was held
  *   P2  release of a transfer: the other user's accesses (sync by run/countdown.h)
- * Progress: as meeting.h; the holder also adds up and runs the completions of all ranks.
+ * Progress: as meeting.h; the holder also adds up and runs the completions of all ranks: after the
+ *   completion in which it started, if it did.
  * Memory: channels x ranks places of 16 bytes, and one block for each transfer under way, with a
  *   reference to its input.
  * Checked: stress/model/check_meeting.c; tests/test_ranks.c; weir-stress "ranks".
@@ -35,6 +39,7 @@
 #include "run/countdown.h"
 #include "run/meeting.h"
 #include "run/numbers.h"
+#include "sync/delivery.h"
 #include "tensor/pairs.h"
 
 _Static_assert((int)WEIR_RANKS_MAX <= (int)WEIRI_MEETING_PARTIES, "a bit for each rank");
@@ -45,7 +50,12 @@ struct weir_transfer {
 	struct weiri_countdown references; /* the rank that started, and whoever tells its end */
 	struct weir_reduction reduction;   /* with a reference to the input */
 	weir_allocator allocator;
-	uint64_t meeting; /* its number; written by the rank before start() returns */
+	struct rank *rank;
+	uint64_t meeting; /* its number; written by the rank before it comes */
+	/* The outcome, written by whoever tells it. */
+	struct weiri_delivery delivery;
+	weir_tensor *sum;
+	weir_error error; /* the code: WEIR_OK, and there is a sum */
 };
 
 struct place {
@@ -136,16 +146,18 @@ static void release_transfer(weir_transport *transport, weir_transfer *transfer)
 
 /*
  * Gives the end of a transfer to its rank. The reference of the teller is given back before: once the
- * rank knows, it may destroy the ranks. `sum` stays the caller's.
+ * rank knows, it may destroy the ranks.
  */
-static void tell(struct rank *rank, weir_transfer *transfer, enum weir_status status, const weir_error *error,
-                 weir_tensor *sum)
+static void tell(struct weiri_delivery *delivery)
 {
+	weir_transfer *transfer = WEIRI_CONTAINER_OF(delivery, weir_transfer, delivery);
 	weir_reduced_fn *done = transfer->reduction.done;
 	void *context = transfer->reduction.context;
+	weir_tensor *sum = transfer->sum;
+	weir_error error = transfer->error;
 
-	release_transfer(&rank->transport, transfer);
-	done(context, status, status != WEIR_OK ? error : NULL, weir_tensor_retain(sum));
+	release_transfer(&transfer->rank->transport, transfer);
+	done(context, error.code, error.code != WEIR_OK ? &error : NULL, sum);
 }
 
 /* -- adding up --------------------------------------------------------------------------------- */
@@ -203,23 +215,28 @@ static void hold(weir_ranks *ranks, struct channel *channel, uint32_t own, uint6
 	weir_transfer *all[WEIR_RANKS_MAX] = {NULL};
 	const uint32_t size = ranks->size; /* the last tell may end the ranks */
 	weir_tensor *sum = NULL;
-	weir_error error;
-	enum weir_status status;
+	weir_error error = {WEIR_OK, ""};
+	bool outer;
 
 	for (uint32_t i = 0; i < size; i++) {
 		/* [relaxed] the come of each rank released its place, and the caller's acquired it (P1 of meeting.h). */
 		all[i] = weiri_load_relaxed(&channel->places[i].transfer);
 		WEIR_ASSERT1(K1, all[i] != NULL);
 	}
-	status = compare(ranks, channel, all, &error);
-	if (status == WEIR_OK)
-		status = add_up(ranks, all, &all[own]->allocator, &sum, &error);
+	error.code = compare(ranks, channel, all, &error);
+	if (error.code == WEIR_OK)
+		error.code = add_up(ranks, all, &all[own]->allocator, &sum, &error);
 	weiri_meeting_next(&channel->meeting, number);
 	for (uint32_t i = 0; i < size; i++)
 		weiri_store_release(&channel->places[i].transfer, NULL); /* [P1 release] K3 */
-	for (uint32_t i = 0; i < size; i++)
-		tell(&ranks->ranks[i], all[i], status, &error, sum);
+	outer = weiri_deliver_hold(); /* all are due before the first is told: it may end the thread */
+	for (uint32_t i = 0; i < size; i++) {
+		all[i]->error = error;
+		all[i]->sum = weir_tensor_retain(sum);
+		(void)weiri_deliver(&all[i]->delivery, tell);
+	}
 	weir_tensor_release(sum);
+	weiri_deliver_held(outer);
 }
 
 /* -- starting and cancelling ------------------------------------------------------------------- */
@@ -249,6 +266,8 @@ static weir_transfer *create_transfer(struct rank *rank, const struct weir_reduc
 	weiri_countdown_init(&transfer->references, 2);
 	transfer->reduction = *reduction;
 	transfer->allocator = allocator;
+	transfer->rank = rank;
+	transfer->sum = NULL;
 	weir_tensor_retain(reduction->input);
 	weiri_countdown_join(&rank->ranks->users);
 	return transfer;
@@ -260,29 +279,30 @@ static enum weir_status start(weir_transport *transport, const struct weir_reduc
 	struct rank *rank = rank_of(transport);
 	weir_ranks *ranks = rank->ranks;
 	enum weir_status status = check_start(rank, reduction, error);
-	weir_transfer *none = NULL;
+	weir_transfer *none = NULL, *own;
 	struct channel *channel;
 	uint64_t number;
-	bool holds;
 
 	if (status != WEIR_OK || transfer == NULL)
 		return status != WEIR_OK ? status
 		                         : weiri_fail(error, WEIR_INVALID_ARGUMENT, "\"%s\": transfer is NULL", ranks->name);
 	channel = &ranks->channels[reduction->channel];
-	*transfer = create_transfer(rank, reduction);
-	if (*transfer == NULL)
+	/* The record: for the completions of all. */
+	own = weiri_record_get() != NULL ? create_transfer(rank, reduction) : NULL;
+	if (own == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "\"%s\": no memory for a reduction", ranks->name);
 	/* [P1 acq_rel] acquires that the place is free; the come below releases the transfer. */
-	if (!weiri_cas_acq_rel(&channel->places[transport->rank].transfer, &none, *transfer)) {
-		release_transfer(transport, *transfer);
-		release_transfer(transport, *transfer);
+	if (!weiri_cas_acq_rel(&channel->places[transport->rank].transfer, &none, own)) {
+		release_transfer(transport, own);
+		release_transfer(transport, own);
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
 		                  "\"%s\": \"%s\" of rank %zu is under way in another run; one runs at a time", ranks->name,
 		                  channel->places[transport->rank].name, transport->rank);
 	}
-	holds = weiri_meeting_come(&channel->meeting, (uint32_t)transport->rank, ranks->size, &number);
-	(*transfer)->meeting = number;
-	if (holds)
+	own->meeting = weiri_meeting_number(&channel->meeting);
+	*transfer = own;
+	/* K4 */
+	if (weiri_meeting_come(&channel->meeting, (uint32_t)transport->rank, ranks->size, &number))
 		hold(ranks, channel, (uint32_t)transport->rank, number);
 	return WEIR_OK;
 }
@@ -292,17 +312,20 @@ static void cancel(weir_transport *transport, weir_transfer *transfer, const wei
 	struct rank *rank = rank_of(transport);
 	weir_ranks *ranks = rank->ranks;
 	struct channel *channel = &ranks->channels[transfer->reduction.channel];
-	weir_error why;
 
 	/* K2 */
 	if (!weiri_meeting_leave(&channel->meeting, (uint32_t)transport->rank, ranks->size, transfer->meeting))
 		return;
 	if (weiri_is_cause(cause) && cause->code != WEIR_OK)
-		why = weiri_error_kept(cause);
+		transfer->error = weiri_error_kept(cause);
 	else
-		(void)weiri_fail(&why, WEIR_CANCELLED, "cancelled");
+		(void)weiri_fail(&transfer->error, WEIR_CANCELLED, "cancelled");
 	weiri_store_release(&channel->places[transport->rank].transfer, NULL); /* [P1 release] K3 */
-	tell(rank, transfer, why.code, &why, NULL);
+	/* A thread without a record runs no completion. */
+	if (weiri_record_get() != NULL)
+		(void)weiri_deliver(&transfer->delivery, tell);
+	else
+		tell(&transfer->delivery);
 }
 
 /* -- creating and destroying ------------------------------------------------------------------- */

@@ -11,6 +11,7 @@
 
 #include "base/compiler.h"
 #include "run/deque.h"
+#include "run/gate.h"
 #include "run/mark.h"
 #include "run/inbox.h"
 #include "sync/eventcount.h"
@@ -37,6 +38,7 @@ struct weir_pool {
 	_Atomic(uint32_t) searching;    /* workers that look for a task and will look once more before they sleep */
 	_Atomic(uint64_t) search_began; /* when the latest of these searches began; weir_now_ns() */
 	_Atomic(uint32_t) stopping;     /* 1: a worker that finds nothing ends */
+	struct weiri_gate submissions;  /* those of run/pool_submission.h are inside */
 	_Atomic(struct weiri_pool_ready *) ready; /* the newest descriptor; NULL: never requested (pool_ready.c) */
 };
 
