@@ -3,9 +3,9 @@
  *
  * Use it when a program hangs: from a watchdog, a debug command, or a thread that waits for a
  * signal. It may be called at any time. It covers all queues, critical sections, keyed joins, staging
- * areas and iterators of the process, and whatever keeps replaced versions in memory. For the statistics
- * of one queue, use weir_queue_get_stats(). For a process that cannot make calls any longer, or a
- * core file, use scripts/gdb/weir.py.
+ * areas and iterators of the process, and whatever keeps replaced versions in memory. For the
+ * statistics of one queue, use weir_queue_get_stats(). For a process that cannot make calls any
+ * longer, or a core file, use scripts/gdb/weir.py.
  *
  * | call            | threads | progress             | blocks on        | allocates | signal-safe |
  * |-----------------|---------|----------------------|------------------|-----------|-------------|

@@ -1,7 +1,7 @@
 /*
  * flow.h - the dataflow layer, libweir-flow: tensor queues, staging areas, keyed joins, tables,
- * checkpoints, graphs, sessions and monitored sessions; and the toolkit below it, weir/weir.h. Programs that use a part
- * include that part's header instead.
+ * checkpoints, graphs, sessions and monitored sessions; and the toolkit below it, weir/weir.h.
+ * Programs that use a part include that part's header instead.
  */
 #ifndef WEIR_FLOW_H
 #define WEIR_FLOW_H

@@ -349,8 +349,8 @@ WEIR_API enum weir_status weir_queue_close(weir_queue *queue, enum weir_close_mo
  * weir_queue_destroy() and exec close it. Do not read, write or close it. From the first request
  * on, every call that moves items pays a fence and some loads, and a system call if the answer
  * changes; before that, nothing. A call that takes the last item yields the processor up to three
- * times before it makes the descriptor unreadable, unless yielding was slow recently. In the child of a fork the descriptor no longer changes: request
- * one of the child's own there.
+ * times before it makes the descriptor unreadable, unless yielding was slow recently. In the child
+ * of a fork the descriptor no longer changes: request one of the child's own there.
  *
  * Errors: WEIR_INVALID_ARGUMENT (NULL). WEIR_RESOURCE_EXHAUSTED (memory or file descriptors).
  * WEIR_FAILED_PRECONDITION if Linux granted membarrier(2) earlier and refuses it now.
@@ -392,9 +392,9 @@ struct weir_queue_stats {
 	uint64_t items_out;
 	/*
 	 * The largest number of items seen at one time: a lower bound. Every 64th enqueue looks (four
-	 * times per capacity, if that is below 512), and the number is exact once an enqueue found the queue full. So with one producer it is less
-	 * than 64 below the truth. Each producer that is stalled between its enqueue and its look may
-	 * lose one look.
+	 * times per capacity, if that is below 512), and the number is exact once an enqueue found the
+	 * queue full. So with one producer it is less than 64 below the truth. Each producer that is
+	 * stalled between its enqueue and its look may lose one look.
 	 */
 	uint64_t high_water;
 	/*

@@ -41,9 +41,10 @@
  * Memory. An open section pins the versions that existed when it began, and those that were created
  * before its last read. A thread that is stopped in a section pins only what existed when it
  * stopped, and what was created before the next collection began. A thread that keeps a section open
- * and goes on reading, or makes other calls in it, pins all that it could have read. This counts in the budget
- * (weir/reclaim.h): in the end writers wait, and are refused at their deadlines. So keep sections
- * short. weir/stall.h reports a section that lasts. Its end wakes writers that wait for memory.
+ * and goes on reading, or makes other calls in it, pins all that it could have read. This counts in
+ * the budget (weir/reclaim.h): in the end writers wait, and are refused at their deadlines. So keep
+ * sections short. weir/stall.h reports a section that lasts. Its end wakes writers that wait for
+ * memory.
  *
  * Nesting. A thread may open several sections at one time, at most 2^32 - 1; they end in the reverse
  * order of their beginning. A signal handler may open one whatever it interrupted, and ends it
@@ -59,8 +60,9 @@
  *
  * Threads. A section belongs to the thread that began it; values may be passed to other threads,
  * which must have finished with them before the section ends. A section that a thread leaves open
- * ends with the thread, and must not be used afterwards, nor in destructors of thread-specific data. In the child of a fork, the sections of the forking thread stay open, and
- * those of other threads have ended. longjmp() out of a section leaves it open.
+ * ends with the thread, and must not be used afterwards, nor in destructors of thread-specific
+ * data. In the child of a fork, the sections of the forking thread stay open, and those of other
+ * threads have ended. longjmp() out of a section leaves it open.
  *
  * Signal handlers. What a handler peeks in a section that it did not begin is valid until the handler
  * returns.

@@ -38,8 +38,8 @@
  * process: it is not given again. The dead process's frames are its own until a recovery gives them
  * back, with its seat: by weir_shm_ring_recover(), or by an attach that finds no free seat. The ring
  * needs no recovery to go on. A process is gone when Linux says so (/proc/PID/stat: pid, start time,
- * state); all processes must be of one pid and one time namespace. A process that executes another program by
- * exec() without weir_shm_ring_destroy() keeps its seat until it ends.
+ * state); all processes must be of one pid and one time namespace. A process that executes another
+ * program by exec() without weir_shm_ring_destroy() keeps its seat until it ends.
  *
  * Fork. The handle of the parent does not work in a child: its calls return
  * WEIR_FAILED_PRECONDITION there, or 0. The child attaches by the descriptor.
@@ -222,7 +222,10 @@ WEIR_API enum weir_status weir_shm_ring_recover(weir_shm_ring *ring, size_t *sea
 WEIR_API void weir_shm_ring_close(weir_shm_ring *ring);
 /* Returns true after weir_shm_ring_close(), else false. @since 0.1 */
 WEIR_API bool weir_shm_ring_closed(const weir_shm_ring *ring);
-/* The number of items, 0 .. capacity; exact while no other thread or process uses the ring. @since 0.1 */
+/*
+ * The number of items, 0 .. capacity; exact while no other thread or process uses the ring.
+ * @since 0.1
+ */
 WEIR_API size_t weir_shm_ring_size_approx(const weir_shm_ring *ring);
 /* What the ring was created with; 0 for NULL. @since 0.1 */
 WEIR_API size_t weir_shm_ring_capacity(const weir_shm_ring *ring);

@@ -3,8 +3,8 @@
  * open, and stalled reads.
  *
  * Use it when writers reach the budget (weir/reclaim.h) or memory grows, to find the thread that
- * forgot a handle, has a read section open, or is stalled inside a call. Ask once with weir_stalls_visit(), or register a
- * hook. It cannot end a stall: a handle belongs to its holder.
+ * forgot a handle, has a read section open, or is stalled inside a call. Ask once with
+ * weir_stalls_visit(), or register a hook. It cannot end a stall: a handle belongs to its holder.
  *
  * A handle becomes a stall when its version is replaced, not when it is taken: a handle on the
  * newest version keeps nothing in memory. Reads do not look at a clock, so ages come from

@@ -97,8 +97,8 @@ enum weir_urcu_flags {
 };
 
 /*
- * How many grace periods may have been started with weir_urcu_try_start() or WEIR_URCU_CALL_RCU and not
- * ended; and how many flavours may be attached with that flag at one time.
+ * How many grace periods may have been started with weir_urcu_try_start() or WEIR_URCU_CALL_RCU and
+ * not ended; and how many flavours may be attached with that flag at one time.
  */
 enum weir_urcu_limits { WEIR_URCU_STARTED = 8, WEIR_URCU_FLAVOURS = 8 };
 
@@ -145,7 +145,8 @@ WEIR_API const weir_read *weir_urcu_peek(weir_var *var);
 /*
  * Waits for a grace period with synchronize_rcu() of the flavour. Afterwards what was replaced
  * before the call may be freed. Values of kind WEIR_VAR_INLINE that no collection has met yet need
- * one more grace period after that collection. The calling thread is not in a section of the flavour. Accepts NULL.
+ * one more grace period after that collection. The calling thread is not in a section of the
+ * flavour. Accepts NULL.
  * @since 0.1
  */
 WEIR_API void weir_urcu_synchronize(weir_urcu *host);

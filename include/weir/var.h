@@ -368,8 +368,8 @@ WEIR_API const struct weir_resource_type *weir_var_type(void);
  * never freed).
  *
  * Errors: WEIR_INVALID_ARGUMENT if the existing variable has another kind, size, dtype, shape or
- * history, or (pointers) another release function; the message says which, what it is and what was requested. Else as weir_var_create() and
- * weir_store_find_or_create().
+ * history, or (pointers) another release function; the message says which, what it is and what was
+ * requested. Else as weir_var_create() and weir_store_find_or_create().
  * @since 0.1
  */
 WEIR_API enum weir_status weir_var_find_or_create(weir_store *store, const char *container,

@@ -22,6 +22,22 @@ import weir
 PATIENCE = 20  # seconds until a test that waits for another thread fails
 
 
+async def until(condition):
+    """Lets the other tasks of the loop run until the condition holds."""
+    loop, deadline = asyncio.get_running_loop(), time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, "what was waited for did not come"
+        turn = loop.create_future()
+        loop.call_soon(turn.set_result, None)
+        await turn
+
+
+def sleeps(process):
+    """True if the main thread of the process waits in the kernel."""
+    with open(f"/proc/{process}/stat") as stat:
+        return stat.read().rsplit(")", 1)[1].split()[0] == "S"
+
+
 def run_python(code, **options):
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, **options)
 
@@ -428,7 +444,7 @@ class Loops(unittest.TestCase):
                 out.append((name, await weir.aget(q)))
 
             tasks = [asyncio.ensure_future(take(0))]
-            await asyncio.sleep(0.01)
+            await until(lambda: q._waiters)
 
             def in_one_iteration():
                 q.put_nowait("first")
@@ -436,9 +452,9 @@ class Loops(unittest.TestCase):
                 loop.call_soon(lambda: (q.get_nowait(), tasks[0].cancel()))
 
             loop.call_soon(in_one_iteration)
-            await asyncio.sleep(0.02)
+            await until(lambda: tasks[0].done() and q._waiters)
             tasks.append(asyncio.ensure_future(take(2)))
-            await asyncio.sleep(0.01)
+            await until(lambda: sum(len(side.futures) for side in q._waiters.values()) == 2)
             q.put_many("ab")
             await asyncio.wait_for(asyncio.gather(*tasks[1:]), PATIENCE)
             return out, q._waiters
@@ -457,7 +473,7 @@ class Loops(unittest.TestCase):
                 await weir.aget(q)
             loop.add_reader = add_reader
             task = asyncio.ensure_future(weir.aget(q))
-            await asyncio.sleep(0)
+            await until(lambda: q._waiters)
             q.put(1)
             return await asyncio.wait_for(task, PATIENCE)
 
@@ -508,10 +524,12 @@ except KeyboardInterrupt:
             self.assertEqual(child.stdout.readline(), "ready\n")
             deadline = time.monotonic() + PATIENCE
             while child.poll() is None and time.monotonic() < deadline:
-                with open(f"/proc/{child.pid}/stat") as stat:
-                    if stat.read().rsplit(")", 1)[1].split()[0] == "S":
-                        child.send_signal(signal.SIGINT)
-                time.sleep(0.01)
+                if sleeps(child.pid):
+                    child.send_signal(signal.SIGINT)
+                try:
+                    child.wait(0.01)
+                except subprocess.TimeoutExpired:
+                    pass
             milliseconds, length = child.stdout.read().split()
             child.wait()
             child.stdout.close()
@@ -521,12 +539,11 @@ except KeyboardInterrupt:
     def test_a_handler_that_raises_nothing_lets_the_wait_go_on(self):
         code = """
 import os, signal, threading, time, weir
-q, seen = weir.Queue(1), []
-signal.signal(signal.SIGUSR1, lambda number, frame: (seen.append(number), q.put("by the handler")))
+q, seen = weir.Queue(1), threading.Event()
+signal.signal(signal.SIGUSR1, lambda number, frame: seen.is_set() or (seen.set(), q.put("by the handler")))
 def send():
-    while not seen:
+    while not seen.wait(0.005):
         os.kill(os.getpid(), signal.SIGUSR1)
-        time.sleep(0.005)
 threading.Thread(target=send).start()
 print(q.get(20))
 """
@@ -535,18 +552,18 @@ print(q.get(20))
 
     def test_a_handler_that_waits_itself_leaves_the_wait_its_signals(self):
         code = """
-import os, signal, threading, time, weir
-q, var, seen = weir.Queue(1), weir.Var(0), []
+import os, signal, threading, weir
+q, var, over, seen = weir.Queue(1), weir.Var(0), threading.Event(), []
 def handler(number, frame):
     seen.append(number)
     if len(seen) > 1:
+        over.set()
         raise KeyboardInterrupt
     var.assign(1)
 signal.signal(signal.SIGUSR1, handler)
 def send():
-    while len(seen) < 2:
+    while not over.wait(0.05):
         os.kill(os.getpid(), signal.SIGUSR1)
-        time.sleep(0.05)
 threading.Thread(target=send, daemon=True).start()
 try:
     q.get(20)
@@ -558,11 +575,10 @@ except KeyboardInterrupt:
     def test_what_arrives_while_the_handler_runs_is_not_lost(self):
         code = """
 import os, signal, threading, time, weir
-q, in_handler, put = weir.Queue(1), threading.Event(), []
+q, in_handler, put = weir.Queue(1), threading.Event(), threading.Event()
 def handler(number, frame):
     in_handler.set()
-    while not put:
-        time.sleep(0.001)
+    put.wait(20)
     raise KeyboardInterrupt
 signal.signal(signal.SIGINT, handler)
 def sleeps():
@@ -573,7 +589,7 @@ def send():
             os.kill(os.getpid(), signal.SIGINT)
         in_handler.wait(0.05)
     q.put("kept")
-    put.append(1)
+    put.set()
 try:
     threading.Thread(target=send, daemon=True).start()
     q.get(20)
@@ -595,13 +611,14 @@ def fork():
         except KeyboardInterrupt:
             os._exit(7)
         os._exit(1)
-    while os.waitpid(child, os.WNOHANG) == (0, 0):
+    ended = threading.Event()
+    threading.Thread(target=lambda: (os.waitpid(child, 0), ended.set())).start()
+    while not ended.wait(0.01):
         try:
             if open(f"/proc/{child}/stat").read().rsplit(")", 1)[1].split()[0] == "S":
                 os.kill(child, signal.SIGINT)
         except OSError:
-            pass
-        time.sleep(0.01)
+            pass  # it has just ended
     print("over")
 thread = threading.Thread(target=fork)
 thread.start()

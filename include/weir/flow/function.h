@@ -112,17 +112,17 @@ struct weir_function_options {
 };
 #define WEIR_FUNCTION_OPTIONS_INIT WEIR_STRUCT_SIZE(struct weir_function_options)
 /*
- * WEIR_FUNCTION_OWN_WORKER: a node that runs the function goes to a worker of the pool, if there is one
- * and other nodes are ready. For a body that takes long beside other work; an op or kernel that takes
- * long goes to a worker by itself.
+ * WEIR_FUNCTION_OWN_WORKER: a node that runs the function goes to a worker of the pool, if there is
+ * one and other nodes are ready. For a body that takes long beside other work; an op or kernel that
+ * takes long goes to a worker by itself.
  */
 enum weir_function_flags { WEIR_FUNCTION_OWN_WORKER = 1 };
 enum weir_function_limits { WEIR_FUNCTION_MAX_PARAMETERS = 64, WEIR_FUNCTION_MAX_RESULTS = 64 };
 
 /*
  * Creates a function. Nothing is built yet. Errors: WEIR_INVALID_ARGUMENT if an argument or `build`
- * is NULL, struct_size is wrong, a flag is unknown, a parameter has no name, an unknown kind or dtype or a bad shape,
- * or there are too many parameters or results. WEIR_RESOURCE_EXHAUSTED.
+ * is NULL, struct_size is wrong, a flag is unknown, a parameter has no name, an unknown kind or
+ * dtype or a bad shape, or there are too many parameters or results. WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_function_create(const struct weir_function_options *options,
@@ -180,7 +180,10 @@ WEIR_API enum weir_status weir_op_case(weir_graph *graph, const char *name, weir
                                        weir_function *const functions[], size_t function_count,
                                        const struct weir_argument arguments[], size_t count,
                                        weir_output outs[], weir_node **node, weir_error *error);
-/* As weir_op_case(), with a bool scalar: if it is true, `then` is called, otherwise `otherwise`. @since 0.1 */
+/*
+ * As weir_op_case(), with a bool scalar: if it is true, `then` is called, otherwise `otherwise`.
+ * @since 0.1
+ */
 WEIR_API enum weir_status weir_op_cond(weir_graph *graph, const char *name, weir_output predicate,
                                        weir_function *then, weir_function *otherwise,
                                        const struct weir_argument arguments[], size_t count,

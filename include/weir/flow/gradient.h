@@ -17,7 +17,8 @@
  *
  * What counts. A gradient goes through outputs of f32 and f64. What is computed from a bool or an
  * integer counts as constant: the condition of a select, the result of a comparison, indices.
- * Equal elements of a maximum share its gradient; abs and relu have the gradient 0 at 0.
+ * Equal elements share the gradient of weir_op_reduce_max() and _min(); the first operand gets that of
+ * weir_op_maximum() and _minimum(). abs and relu have the gradient 0 at 0.
  *
  * Calls. The gradient of a call is a call of another function, which computes the body of the first
  * one again, as far as the gradient needs its values, and then goes backwards. So memory for the

@@ -49,9 +49,9 @@ struct weir_kernel_call {
  * step with that status.
  *
  * It runs on a worker of the session's pool, unless that costs more than it gains: a kernel that is
- * short, by its flag or its cost_ns, runs on the thread on which its inputs ended. So does a node whose
- * runs took less than 10 us so far, on a worker or in a run that has neither a deadline nor a token; if
- * it takes longer after all, the caller cannot leave it.
+ * short, by its flag or its cost_ns, runs on the thread on which its inputs ended. So does a node of
+ * which at least 8 runs took less than 10 us, on a worker or in a run whose caller waits without a
+ * deadline or token. If it takes longer after all, that caller cannot leave it.
  */
 typedef enum weir_status weir_kernel_fn(void *context, const struct weir_kernel_call *call,
                                         weir_error *error);

@@ -153,8 +153,8 @@ struct weir_monitored_options {
  * variables or the reverse, save_every_* without a path, or recover_codes names WEIR_OK or
  * WEIR_OUT_OF_RANGE. Those of weir_checkpoint_restore() for a checkpoint that is damaged or of
  * another model, those of weir_queue_runner_from_nodes(), and the status of `make` or of a hook.
- * WEIR_RESOURCE_EXHAUSTED. What had begun has then ended, except threads of a hook that outlast the grace
- * time; the queues of the runners stay open.
+ * WEIR_RESOURCE_EXHAUSTED. What had begun has then ended, except threads of a hook that outlast the
+ * grace time; the queues of the runners stay open.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_monitored_create(const struct weir_monitored_options *options,

@@ -357,8 +357,8 @@ WEIR_API enum weir_status weir_op_argmax(weir_graph *graph, const char *name, we
                                          weir_output *out, weir_error *error);
 
 /*
- * Conversion to another dtype: from and to any of bool, u8, u16, u32, u64, i8, i16, i32, i64, f32, f64. To
- * integers: towards zero, saturating, NaN becomes 0. To bool: not zero.
+ * Conversion to another dtype: from and to any of bool, u8, u16, u32, u64, i8, i16, i32, i64, f32,
+ * f64. To integers: towards zero, saturating, NaN becomes 0. To bool: not zero.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_op_cast(weir_graph *graph, const char *name, weir_output x,

@@ -63,7 +63,10 @@ WEIR_API enum weir_status weir_op_transpose(weir_graph *graph, const char *name,
 WEIR_API enum weir_status weir_op_concat(weir_graph *graph, const char *name,
                                          const weir_output xs[], size_t count, uint32_t axis,
                                          weir_output *out, weir_error *error);
-/* `count` parts of equal size along the axis, for which outs has room; views along axis 0. @since 0.1 */
+/*
+ * `count` parts of equal size along the axis, for which outs has room; views along axis 0.
+ * @since 0.1
+ */
 WEIR_API enum weir_status weir_op_split(weir_graph *graph, const char *name, weir_output x,
                                         uint32_t axis, size_t count, weir_output outs[],
                                         weir_error *error);

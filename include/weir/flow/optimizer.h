@@ -112,7 +112,8 @@ enum weir_optimizer_limits { WEIR_APPLY_MAX_VARIABLES = 256 };
  * the number of the step that was made, an i64 scalar; *node (may be NULL) is the node, whose output
  * 1 + i (weir_node_output()) is the very value of vars[i] that the step published. The optimizer and
  * the variables are borrowed: they must outlive every session of the graph, and the variables the
- * optimizer, which knows its slots by them. weir_op_apply_at() takes the rate from an output, an f32 or f64 scalar.
+ * optimizer, which knows its slots by them. weir_op_apply_at() takes the rate from an output, an
+ * f32 or f64 scalar.
  *
  * Errors: the common ones of weir/flow/op.h. WEIR_INVALID_ARGUMENT if there are no variables or more
  * than WEIR_APPLY_MAX_VARIABLES, one occurs twice, or a gradient cannot fit. WEIR_UNIMPLEMENTED if a

@@ -47,10 +47,10 @@ WEIR_BEGIN_DECLS
  * be NULL) ends after all calls. With a name, the graph gets the nodes "NAME/0" ... and "NAME". The
  * mirrors are borrowed like variables.
  *
- * Errors: those of weir_op_call(). WEIR_INVALID_ARGUMENT if the function does not have as many variable
- * and tensor parameters, or has a queue as a parameter, or an input is a scalar. After an error the
- * graph may have some of the nodes. In a step, WEIR_INVALID_ARGUMENT if there are fewer rows than
- * mirrors.
+ * Errors: those of weir_op_call(). WEIR_INVALID_ARGUMENT if the function does not have as many
+ * variable and tensor parameters, or has a queue as a parameter, or an input is a scalar. After an
+ * error the graph may have some of the nodes. In a step, WEIR_INVALID_ARGUMENT if there are fewer
+ * rows than mirrors.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_op_replicate(weir_graph *graph, const char *name,
