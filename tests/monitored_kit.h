@@ -284,4 +284,13 @@ static inline void expect_calls(const struct counting *counting, int begin, int 
 		             expected[i]);
 }
 
+static inline enum weir_status count_with_hooks(void *context, weir_session *session, weir_error *error)
+{
+	struct job *job = context;
+	int64_t value;
+
+	(void)session;
+	return job_run(job, &value, error);
+}
+
 #endif

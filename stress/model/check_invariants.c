@@ -1,7 +1,7 @@
 /*
  * check_invariants.c - the assertions that examine a structure at one instant, which only this
  * checker can do (lib/weir/base/assert.h). Each of them must find the fault in a structure that was
- * spoiled. tests/test_invariants.c tests the other assertions.
+ * spoiled. tests/test_invariants_*.c test the other assertions.
  */
 #include <weir/reclaim.h>
 
