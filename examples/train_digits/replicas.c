@@ -92,7 +92,7 @@ static enum weir_status add_reads(weir_graph *graph, weir_var *const vars[], wei
 static enum weir_status add_gradients(weir_graph *graph, weir_var *const vars[], weir_output images, weir_output labels,
                                       weir_output results[], weir_error *error)
 {
-	weir_output parameters[PARAMETERS], logits, losses;
+	weir_output parameters[PARAMETERS], logits = {NULL, 0}, losses;
 	enum weir_status status = add_reads(graph, vars, parameters, error);
 
 	if (status == WEIR_OK)
