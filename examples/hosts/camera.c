@@ -1,4 +1,6 @@
-/* camera.c - the foreign thread of the tests, and memory that tells when it was given back: see camera.h. */
+/*
+ * camera.c - the foreign thread of the tests, and memory that tells when it was given back.
+ */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
