@@ -52,7 +52,7 @@ static struct weiri_frame *find_memory(struct weiri_plan *plan)
 	return child;
 }
 
-/* H5: returns the room of the parent, as an empty frame, whose number and owner are 0. */
+/* H5: returns the room of the parent, as an empty frame, whose number, owner and trace are 0. */
 static WEIRI_ALWAYS_INLINE struct weiri_frame *find_room(struct weiri_frame *parent, struct weiri_plan *plan)
 {
 	struct weiri_frame *child = parent->room;

@@ -186,7 +186,7 @@ static WEIRI_ALWAYS_INLINE bool begin_call(struct weiri_runner *r, uint32_t unit
 }
 
 /* As run_node(), weiri_wait_start() or begin_call(), and records it. Returns false if the node has not ended. */
-static WEIRI_COLD bool run_traced(struct weiri_runner *r, uint32_t unit, uint32_t index)
+static WEIRI_COLD bool run_traced(struct weiri_runner *r, uint32_t unit, uint32_t index, bool is_straight)
 {
 	struct weiri_frame *frame = r->frame;
 	const struct weiri_plan_node *p = &frame->plan->nodes[index];
@@ -201,7 +201,7 @@ static WEIRI_COLD bool run_traced(struct weiri_runner *r, uint32_t unit, uint32_
 		if ((p->flags & WEIRI_OP_CALLS) != 0)
 			weiri_trace_passed(frame, index);
 		ended =
-			(p->flags & WEIRI_OP_CALLS) != 0 ? begin_call(r, unit, p, false)
+			(p->flags & WEIRI_OP_CALLS) != 0 ? begin_call(r, unit, p, is_straight)
 											 : weiri_wait_start(frame, unit, index, &r->call);
 		r->call.trace = NULL;
 		r->now_ns = 0;
@@ -286,7 +286,8 @@ static void submit_unit(struct weiri_frame *frame, uint32_t unit, uint32_t at)
 }
 
 /* As run_unit(), for a frame that is recorded: no other frame pays for it at each node. */
-static WEIRI_COLD bool run_traced_unit(struct weiri_runner *r, uint32_t unit, uint32_t at, bool may_submit)
+static WEIRI_COLD bool run_traced_unit(struct weiri_runner *r, uint32_t unit, uint32_t at, bool may_submit,
+                                       bool is_straight)
 {
 	const struct weiri_plan_node *nodes = r->frame->plan->nodes;
 	uint32_t end = r->frame->plan->units[unit].end;
@@ -302,7 +303,7 @@ static WEIRI_COLD bool run_traced_unit(struct weiri_runner *r, uint32_t unit, ui
 		if (must_skip(r, r->frame->step, p))
 			continue;
 		find_inputs(r, r->frame, p);
-		if (!run_traced(r, unit, i))
+		if (!run_traced(r, unit, i, is_straight))
 			return false;
 	}
 	return true;
@@ -320,7 +321,7 @@ static WEIRI_ALWAYS_INLINE bool run_unit(struct weiri_runner *r, uint32_t unit, 
 	uint32_t end = frame->plan->units[unit].end;
 
 	if (WEIRI_UNLIKELY(frame->trace != NULL))
-		return run_traced_unit(r, unit, at, may_submit);
+		return run_traced_unit(r, unit, at, may_submit, false);
 	for (uint32_t i = at; i < end; i++) {
 		const struct weiri_plan_node *p = &nodes[i];
 
@@ -570,7 +571,7 @@ static WEIRI_COLD void run_straight_traced(struct weiri_runner *r)
 	const struct weiri_plan *plan = r->frame->plan;
 
 	for (uint32_t i = 0; i < plan->unit_count; i++)
-		(void)run_traced_unit(r, plan->straight[i], plan->units[plan->straight[i]].first, true);
+		(void)run_traced_unit(r, plan->straight[i], plan->units[plan->straight[i]].first, true, true);
 }
 
 static void run_straight(struct weiri_runner *r)
@@ -604,10 +605,11 @@ bool weiri_site_run(const struct weiri_site *site, struct weiri_frame *child)
 	struct weiri_runner *r = site->runner;
 	uint64_t draws;
 
-	/* The child of a straight frame is straight. The runner of a node that is recorded would record the child's as its part. */
-	if (!site->is_straight && (r == NULL || site->frame->trace != NULL || !is_straight(child, site->on_worker)))
+	/* The runner of a node that is recorded is for this frame only. The child of a straight frame is straight. */
+	if (WEIRI_UNLIKELY(site->frame->trace != NULL || r == NULL) ||
+	    (!site->is_straight && !is_straight(child, site->on_worker)))
 		return weiri_frame_run(child, site->credit, site->on_worker);
-	WEIR_ASSERT1(plan L3, is_straight(child, site->on_worker));
+	WEIR_ASSERT1(plan L4, is_straight(child, site->on_worker));
 	r->frame = child;
 	if (WEIRI_UNLIKELY(child->plan->draws)) {
 		draws = r->call.draws;

@@ -27,6 +27,7 @@
  *   L2  no use of a slot comes after one that ends it: it is the only use; or all uses are in one
  *       unit, and it is the last of them; or the uses count down, and it is the one that reaches 0
  *   L3  the order of a straight plan has each unit once, after its predecessors
+ *   L4  the bodies that a straight plan calls are straight
  */
 #ifndef WEIRI_PLAN_H
 #define WEIRI_PLAN_H
