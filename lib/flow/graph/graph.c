@@ -19,7 +19,7 @@
 #include "graph/layout.h"
 
 /* A name that is generated is the kind of the node, cut to so many bytes, "_", and a number. */
-enum { KIND_IN_NAME = 40, MOST_DIGITS = 20 };
+enum { KIND_IN_NAME = 40, NUMBER_IN_NAME = 20 };
 
 enum weir_status weir_graph_create(const struct weir_graph_options *options, weir_graph **out, weir_error *error)
 {
@@ -180,11 +180,11 @@ enum weir_status weir_graph_find(weir_graph *graph, const char *name, weir_node 
 /* Returns true and sets the two parts if `name` reads "NODE:INDEX"; otherwise returns false. */
 static bool split(const char *name, size_t *node_size, uint32_t *index)
 {
-	enum { MOST_INDEX_DIGITS = 9 };
+	enum { MOST_DIGITS = 9 };
 	const char *colon = strrchr(name, ':');
 	size_t digits = colon != NULL ? strspn(colon + 1, "0123456789") : 0;
 
-	if (digits == 0 || digits > MOST_INDEX_DIGITS || colon[1 + digits] != '\0')
+	if (digits == 0 || digits > MOST_DIGITS || colon[1 + digits] != '\0')
 		return false;
 	*node_size = (size_t)(colon - name);
 	*index = (uint32_t)strtoul(colon + 1, NULL, 10);
@@ -371,7 +371,7 @@ static size_t kind_in_name(const char *kind)
 static void generate_name(const char *kind, uint64_t number, char *name)
 {
 	size_t size = kind_in_name(kind);
-	char digits[MOST_DIGITS];
+	char digits[NUMBER_IN_NAME];
 	char *first = digits + sizeof(digits);
 
 	do {
@@ -389,7 +389,7 @@ static size_t name_size_of(const struct weiri_node_request *request)
 {
 	if (request->name != NULL)
 		return strlen(request->name) + 1;
-	return kind_in_name(request->kind != NULL ? request->kind : request->op->name) + 1 + MOST_DIGITS + 1;
+	return kind_in_name(request->kind != NULL ? request->kind : request->op->name) + 1 + NUMBER_IN_NAME + 1;
 }
 
 /*

@@ -200,9 +200,8 @@ static WEIRI_COLD bool run_traced(struct weiri_runner *r, uint32_t unit, uint32_
 	if ((p->flags & (WEIRI_OP_WAITS | WEIRI_OP_CALLS)) != 0) {
 		if ((p->flags & WEIRI_OP_CALLS) != 0)
 			weiri_trace_passed(frame, index);
-		ended =
-			(p->flags & WEIRI_OP_CALLS) != 0 ? begin_call(r, unit, p, is_straight)
-											 : weiri_wait_start(frame, unit, index, &r->call);
+		ended = (p->flags & WEIRI_OP_CALLS) != 0 ? begin_call(r, unit, p, is_straight)
+		                                         : weiri_wait_start(frame, unit, index, &r->call);
 		r->call.trace = NULL;
 		r->now_ns = 0;
 		return ended;

@@ -146,8 +146,11 @@ static bool child_ended(const struct weiri_site *site, struct weiri_frame *child
 	return advance(site, weiri_site_state(site), child);
 }
 
-static const struct weiri_inner while_inner = {
-	.parts = WEIRI_TRACE_ITERATION, .stays = true, .state_size = state_size, .begin = begin, .child_ended = child_ended};
+static const struct weiri_inner while_inner = {.parts = WEIRI_TRACE_ITERATION,
+                                               .stays = true,
+                                               .state_size = state_size,
+                                               .begin = begin,
+                                               .child_ended = child_ended};
 static const struct weiri_op while_op = {.name = "while",
                                          .traits = WEIRI_OP_CALLS,
                                          .drop = weiri_calls_drop,
