@@ -249,8 +249,7 @@ static uint64_t node_flags(const weir_node *node, bool wanted)
 	uint32_t traits = node->op->traits;
 
 	return ((traits & WEIRI_OP_LEAVES) != 0 ? WEIRI_TRACE_NODE_LEAVES : 0u) |
-	       ((traits & WEIRI_OP_WAITS) != 0 ? WEIRI_TRACE_NODE_WAITS : 0u) |
-	       (wanted ? WEIRI_TRACE_NODE_WANTED : 0u) |
+	       ((traits & WEIRI_OP_WAITS) != 0 ? WEIRI_TRACE_NODE_WAITS : 0u) | (wanted ? WEIRI_TRACE_NODE_WANTED : 0u) |
 	       ((traits & WEIRI_OP_CALLS) != 0 ? (uint64_t)node->op->inner->parts << WEIRI_TRACE_NODE_PARTS_SHIFT : 0u);
 }
 
