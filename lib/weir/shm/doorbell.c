@@ -16,6 +16,10 @@
 #include "reclaim/interrupt.h"
 #include "sync/cancel.h"
 
+#if defined(WEIRI_UNDER_MODEL)
+uint64_t weiri_bell_look_ns = WEIR_NO_DEADLINE;
+#endif
+
 /* As in eventfd.c, by syscall(2), which is not a cancellation point. */
 static void write_eventfd(int file)
 {
@@ -30,6 +34,7 @@ static void write_eventfd(int file)
 /* Returns true if this call has cleared the bit. */
 static bool clear(struct weiri_bell *bell, uint32_t bit)
 {
+	WEIRI_SHM_STEP();
 	/* [seq_cst B1] in the order of the object: a bit that is set later belongs to a later look. */
 	return (weiri_fetch_and_seq_cst(bell->word, ~bit) & bit) != 0;
 }
@@ -40,8 +45,10 @@ void weiri_bell_ring_slowly(struct weiri_bell *bell)
 	int eventfd = weiri_load_relaxed(&bell->eventfd);
 
 	if (clear(bell, WEIRI_BELL_SLEEPERS)) {
+		WEIRI_SHM_STEP();
 		/* [D1 relaxed] after the clear, by the order of one word; Linux orders it before the wake-up. */
 		(void)weiri_fetch_add_relaxed(bell->word, (uint32_t)WEIRI_BELL_RING);
+		WEIRI_SHM_STEP();
 		weiri_futex_wake_shared(bell->word, INT_MAX);
 	}
 	/* A process without an eventfd leaves the poller's bit to one that has it. */
