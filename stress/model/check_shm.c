@@ -49,7 +49,7 @@ static const struct scope {
 	uint32_t capacity, inside; /* items at the start */
 	uint32_t deaths;           /* the first thread dies at each step below this one; 0: never */
 	uint32_t second;           /* so does the second */
-	enum { RING, RING_OF_2_DEAD, NEWEST, BELL, BELL_WITH_LOOKS } about;
+	enum { RING, RING_OF_2_DEAD, NEWEST, NEWEST_OF_DEAD, BELL, BELL_OF_NEWEST, BELL_WITH_LOOKS } about;
 } scopes[] = {
 	{"shm_publish_beside_take", {"p", "t"}, 1, 0, 0, 0, RING},
 	{"shm_2_publishes_beside_2_takes", {"pp", "tt"}, 1, 0, 0, 0, RING},
@@ -84,10 +84,15 @@ static const struct scope {
 	{"shm_newest_seat_of_dead_writer_taken_beside_takeover", {"w", "sw", "w"}, 0, 1, 7, 0, NEWEST},
 	{"shm_newest_seat_of_dead_writer_taken_by_one_that_dies", {"w", "sw", "sw"}, 0, 1, 7, 4, NEWEST},
 	{"shm_newest_seat_of_dead_reader_taken_beside_2_writes", {"n", "sn", "ww"}, 0, 1, 5, 0, NEWEST},
+	{"shm_newest_writer_leaves_beside_2_writes_and_read", {"wl", "ww", "n"}, 0, 0, 0, 0, NEWEST},
+	{"shm_newest_writer_leaves_and_its_seat_is_taken", {"wl", "sw", "w"}, 0, 0, 0, 0, NEWEST},
+	{"shm_newest_seat_of_dead_writer_taken_beside_a_certain_write", {"", "s", "W"}, 0, 0, 0, 0, NEWEST_OF_DEAD},
 	{"shm_bell_waiting_take_beside_publish", {"D", "e"}, 1, 0, 0, 0, BELL},
 	{"shm_bell_2_waiting_takes_beside_2_publishes", {"D", "D", "ee"}, 2, 0, 0, 0, BELL},
 	{"shm_bell_2_waiting_takes_of_a_thread_beside_2_publishers", {"DD", "e", "e"}, 2, 0, 0, 0, BELL},
 	{"shm_bell_waiting_takes_beside_publishes_and_another_ring", {"D", "DD", "eee", "b"}, 3, 0, 0, 0, BELL},
+	{"shm_bell_waiting_read_beside_write", {"R", "v"}, 0, 0, 0, 0, BELL_OF_NEWEST},
+	{"shm_bell_2_waiting_reads_beside_write", {"R", "R", "v"}, 0, 0, 0, 0, BELL_OF_NEWEST},
 	{"shm_bell_timed_take_beside_publish", {"L", "e"}, 1, 0, 0, 0, BELL_WITH_LOOKS},
 	{"shm_bell_2_timed_takes_beside_2_publishes", {"L", "L", "ee"}, 2, 0, 0, 0, BELL_WITH_LOOKS},
 	{"shm_bell_take_with_token_beside_fire", {"C", "F"}, 1, 0, 0, 0, BELL_WITH_LOOKS},
@@ -260,15 +265,14 @@ static int recover_seat(size_t me, uint32_t seat)
 {
 	weiri_seat *word = weiri_frames_seats(&scene.frames) + seat;
 	const uint64_t identity = NEXT + me;
-	uint64_t none = 0, kept;
 	size_t freed = 0;
+	uint64_t kept;
 	unsigned bits = scene.frames.ring->cell_bits;
 
 	if (!is_dead(seat))
 		return 0;
 	weir_model_assert(weiri_frames_recover_seat(&scene.frames, seat, identity, &freed));
-	/* [acquire] as weiri_seats_take(). */
-	if (!weiri_cas_acquire(word, &none, identity))
+	if (weiri_seats_take(word, 1, identity) < 0)
 		return 0;
 	kept = weiri_load_acquire(&scene.frames.hands[seat].kept);
 	scene.frames.own[seat].round = kept >> bits;
@@ -377,6 +381,18 @@ static void write_newest(size_t me, int is_next)
 	weir_model_assert(weiri_newest_publish(newest, number) == version);
 }
 
+/* No living process is the writer, and none becomes it meanwhile. */
+static void write_certainly(size_t me)
+{
+	weir_model_assert(weiri_newest_become_writer(&scene.newest[0][me]));
+	write_newest(me, 0);
+}
+
+static void leave_newest(size_t me)
+{
+	weiri_newest_leave(&scene.newest[0][me], FIRST + me);
+}
+
 static void read_newest(size_t me, int is_next)
 {
 	struct weiri_newest *newest = &scene.newest[is_next][me];
@@ -391,6 +407,29 @@ static void read_newest(size_t me, int is_next)
 	weir_model_assert(weiri_load_relaxed(&buffer->version) >= scene.last_version[me]);
 	scene.last_version[me] = weiri_load_relaxed(&buffer->version);
 	weiri_newest_let_go(newest, claim);
+}
+
+static enum weir_status look_for_newer(void *context)
+{
+	size_t me = *(const size_t *)context;
+
+	return weiri_newest_version(&scene.newest[0][me]) > scene.last_version[me] ? WEIR_OK : WEIR_WOULD_BLOCK;
+}
+
+static void read_waiting(size_t me)
+{
+	const uint64_t before = scene.last_version[me];
+	const struct weiri_bell_wait wait = {"shm", look_for_newer, explain, &me, WEIR_NO_DEADLINE, NULL};
+
+	weir_model_assert(weiri_bell_wait(&scene.bell, &wait, NULL) == WEIR_OK);
+	read_newest(me, 0);
+	weir_model_assert(scene.last_version[me] > before);
+}
+
+static void write_and_ring(size_t me)
+{
+	write_newest(me, 0);
+	weiri_bell_ring(&scene.bell);
 }
 
 /* Attaches as another process, for which only the seat of a dead one is left. */
@@ -416,6 +455,10 @@ static int attach_newest(size_t me)
 	LETTER('C', "take an item, waiting with the token and until a deadline", take_until(me, scene.token)) \
 	LETTER('F', "fire the token", (void)weir_cancel_fire(scene.token, NULL)) \
 	LETTER('w', "write the newest value, if there is no writer, or a dead one", write_newest(me, *has_seat)) \
+	LETTER('W', "write the newest value; there is no writer, or a dead one", write_certainly(me)) \
+	LETTER('l', "leave the newest value", leave_newest(me)) \
+	LETTER('v', "write the newest value and ring the bell", write_and_ring(me)) \
+	LETTER('R', "read the newest value, waiting for a newer one", read_waiting(me)) \
 	LETTER('n', "read the newest value", read_newest(me, *has_seat)) \
 	LETTER('s', "attach by the seat of a dead process; a thread that gets it uses it from here on", \
 	       *has_seat |= attach_newest(me))
@@ -468,18 +511,29 @@ static void setup_newest(void)
 		if (!weiri_newest_sit(&scene.newest[0][i], (uint64_t)FIRST + i))
 			weir_model_fail("the scope has no seat");
 	}
+	scene.bell.word = (_Atomic(uint32_t) *)(void *)(shared() + layout.bell);
+	weiri_store_relaxed(&scene.bell.eventfd, -1);
 	for (uint32_t i = 0; i < scene.scope->inside; i++)
 		write_newest(PROCESSES - 1, 0);
 	weiri_newest_leave(&scene.newest[0][PROCESSES - 1], (uint64_t)FIRST + PROCESSES - 1);
 	/* The seat is taken again, so that a process that attaches finds no free one. */
 	if (!weiri_newest_sit(&scene.newest[0][PROCESSES - 1], (uint64_t)FIRST + PROCESSES - 1))
 		weir_model_fail("the scope has no seat");
+	if (scene.scope->about == NEWEST_OF_DEAD) {
+		write_newest(0, 0);
+		weiri_store_relaxed(&scene.processes[0].dead, 1u); /* [relaxed] no thread has begun */
+	}
+}
+
+static bool is_about_newest(void)
+{
+	return scene.scope->about == NEWEST || scene.scope->about == NEWEST_OF_DEAD || scene.scope->about == BELL_OF_NEWEST;
 }
 
 static void setup(void *context)
 {
 	(void)context;
-	if (scene.scope->about == NEWEST)
+	if (is_about_newest())
 		setup_newest();
 	else
 		setup_ring();
@@ -557,7 +611,7 @@ static void finish_newest(void)
 static void finish(void *context)
 {
 	(void)context;
-	if (scene.scope->about == NEWEST)
+	if (is_about_newest())
 		finish_newest();
 	else
 		finish_ring();
@@ -590,7 +644,7 @@ static int check(const struct scope *scope, uint32_t first, uint32_t second)
 	weiri_bell_look_ns = scope->about == BELL_WITH_LOOKS ? LOOK_NS : WEIR_NO_DEADLINE;
 	bad = scope_as_far_as(&program, scope_long() ? 0 : dies_by_itself ? 100000 : 20000);
 	/* A process that is stopped, and not gone: the others end, too, unless they wait for it without looks. */
-	if (scope->deaths == 0 && scope->about != BELL && !dies_by_itself)
+	if (scope->deaths == 0 && scope->about != BELL && scope->about != BELL_OF_NEWEST && !dies_by_itself)
 		bad |= scope_stops(&program, scope_long() || program.threads < 3 || scope->about != BELL_WITH_LOOKS ? 0 : 300,
 		                   NULL, NULL);
 	return bad;

@@ -355,7 +355,7 @@ static enum reading judge_reading(const struct patient *patient, uint64_t kept)
 	/* [H3 acquire] changed: another recovery has gone on, and a token that was read may be its. */
 	if (weiri_load_acquire(&frames->hands[patient->hand].kept) != kept)
 		return weiri_seats_owner(&seats[patient->seat]) == patient->identity ? CHANGED : OVER;
-	/* [Q1 acquire] after all reads: if the next process wrote what was read, it has the seat here. */
+	/* After all reads, which acquire: if the next process wrote what was read, it has the seat here. */
 	return weiri_seats_owner(&seats[patient->seat]) == patient->identity ? WHOLE : OVER;
 }
 
