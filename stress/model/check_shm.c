@@ -95,7 +95,10 @@ static const struct scope {
 	{"shm_bell_2_waiting_reads_beside_write", {"R", "R", "v"}, 0, 0, 0, 0, BELL_OF_NEWEST},
 	{"shm_bell_timed_take_beside_publish", {"L", "e"}, 1, 0, 0, 0, BELL_WITH_LOOKS},
 	{"shm_bell_2_timed_takes_beside_2_publishes", {"L", "L", "ee"}, 2, 0, 0, 0, BELL_WITH_LOOKS},
-	{"shm_bell_take_with_token_beside_fire", {"C", "F"}, 1, 0, 0, 0, BELL_WITH_LOOKS},
+	{"shm_bell_take_beside_close", {"E", "x"}, 1, 0, 0, 0, BELL},
+	{"shm_bell_2_takes_beside_close", {"E", "E", "x"}, 1, 0, 0, 0, BELL},
+	{"shm_bell_2_takes_of_1_item_beside_close", {"E", "E", "x"}, 1, 1, 0, 0, BELL},
+	{"shm_bell_take_with_token_then_end_beside_fire", {"CZ", "F"}, 1, 0, 0, 0, BELL_WITH_LOOKS},
 	{"shm_bell_take_with_token_beside_fire_and_publish", {"C", "F", "e"}, 1, 0, 0, 0, BELL_WITH_LOOKS},
 	{"shm_bell_death_in_publish_and_ring_beside_take", {"e", "L"}, 1, 0, 11, 0, BELL_WITH_LOOKS},
 	{"shm_bell_death_in_ring_beside_another_ring", {"e", "L", "e"}, 2, 0, 11, 0, BELL_WITH_LOOKS},
@@ -363,6 +366,33 @@ static void take_waiting(size_t me)
 	note(me, item_of(me)[0]);
 }
 
+static void take_until_closed(size_t me)
+{
+	uint32_t hand = (uint32_t)me;
+	const struct weiri_bell_wait wait = {"shm", attempt_take, explain, &hand, WEIR_NO_DEADLINE, NULL};
+	enum weir_status status = weiri_bell_wait(&scene.bell, &wait, NULL);
+
+	know(status);
+	if (status == WEIR_OK)
+		note(me, item_of(me)[0]);
+	else
+		weir_model_assert(status == WEIR_OUT_OF_RANGE);
+}
+
+static void close_and_ring(void)
+{
+	close_ring();
+	weiri_bell_ring_slowly(&scene.bell);
+}
+
+/* As a destroy does. The hook's reads of the bell must have happened before, else this is a race. */
+static void end_bell(void)
+{
+	/* [acquire] pairs with the hook's last access. */
+	if (weiri_load_acquire(&scene.bell.tokens) == 0)
+		scene.bell.word = NULL;
+}
+
 /* -- the newest value -------------------------------------------------------------------------- */
 
 static void write_newest(size_t me, int is_next)
@@ -453,6 +483,9 @@ static int attach_newest(size_t me)
 	LETTER('b', "ring the bell", weiri_bell_ring(&scene.bell)) \
 	LETTER('L', "take an item, waiting until a deadline", take_until(me, NULL)) \
 	LETTER('C', "take an item, waiting with the token and until a deadline", take_until(me, scene.token)) \
+	LETTER('E', "take an item, waiting; the ring may be closed", take_until_closed(me)) \
+	LETTER('x', "close, and ring the bell", close_and_ring()) \
+	LETTER('Z', "end the bell, unless a hook may still use it", end_bell()) \
 	LETTER('F', "fire the token", (void)weir_cancel_fire(scene.token, NULL)) \
 	LETTER('w', "write the newest value, if there is no writer, or a dead one", write_newest(me, *has_seat)) \
 	LETTER('W', "write the newest value; there is no writer, or a dead one", write_certainly(me)) \

@@ -64,6 +64,7 @@ struct weiri_bell {
 	_Atomic(uint32_t) waits;  /* a hint */
 };
 
+/* Also for a change of the object that is not seq_cst, such as a close. */
 WEIRI_COLD void weiri_bell_ring_slowly(struct weiri_bell *bell);
 
 /* The caller has changed the object by a seq_cst access. */
@@ -91,9 +92,6 @@ static inline uint32_t weiri_bell_ask(struct weiri_bell *bell, uint32_t bit)
  * to it could wait, or raise SIGPIPE.
  */
 enum weir_status weiri_bell_set_eventfd(struct weiri_bell *bell, int eventfd);
-
-/* Rings whether asked or not: after a change of the object that is not seq_cst, such as a close. */
-void weiri_bell_ring_always(struct weiri_bell *bell);
 
 /* Returns WEIR_WOULD_BLOCK if the caller must wait; otherwise what the call returns. */
 typedef enum weir_status weiri_bell_attempt(void *context);
