@@ -13,7 +13,6 @@ const struct ring_contender *const bench_rings[] = {
 #if defined(__x86_64__) /* the only machines that have it */
 	&weir_span16_contender,
 #endif
-	&weir_mpsc_contender,
 	&weir_spsc_contender,
 #ifdef WEIR_BENCH_BOOST
 	&boost_ring_contender,
