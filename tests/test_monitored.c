@@ -634,10 +634,10 @@ static enum weir_status run_in_a_recovery(weir_coordinator *coordinator, void *c
 
 	(void)error;
 	(void)weir_coordinator_wait_for_stop(coordinator, deadline_ns);
-	do /* the recovery has stopped the coordinator, and is about to close the gate */
+	do { /* The recovery has stopped the coordinator, and is about to close the session and the gate. */
+		behind->run_error.message[0] = '\0';
 		behind->run = job_run(&behind->job, &value, &behind->run_error);
-	while (behind->run == WEIR_CANCELLED && strstr(behind->run_error.message, "a recovery is under way") == NULL &&
-	       weir_now_ns() < deadline_ns);
+	} while (strstr(behind->run_error.message, "a recovery is under way") == NULL && weir_now_ns() < deadline_ns);
 	behind->closed = weir_monitored_close(behind->job.monitored, WEIR_OK, &behind->close_error);
 	return WEIR_OK;
 }
