@@ -13,7 +13,6 @@ const struct ring_contender *const bench_rings[] = {
 #if defined(__x86_64__) /* the only machines that have it */
 	&weir_span16_contender,
 #endif
-	&weir_mpsc_contender,
 	&weir_spsc_contender,
 #ifdef WEIR_BENCH_BOOST
 	&boost_ring_contender,
@@ -21,7 +20,12 @@ const struct ring_contender *const bench_rings[] = {
 #ifdef WEIR_BENCH_CK_FIFO
 	&ck_fifo_ring_contender,
 #endif
+	&scq_ring_contender,
+#ifdef WEIR_BENCH_NBLFQ
+	&nblfq_ring_contender,
+#endif
 	&ck_ring_contender,
+	&bbq_ring_contender,
 #ifdef WEIR_BENCH_DPDK
 	&dpdk_mt_ring_contender,
 	&dpdk_rts_ring_contender,
@@ -381,6 +385,9 @@ const char *const bench_absent[] = {
 #endif
 #ifndef WEIR_BENCH_GO
 	"Go channels (golang-go)",
+#endif
+#ifndef WEIR_BENCH_NBLFQ
+	"NBLFQ (x86-64 only)",
 #endif
 #ifndef WEIR_BENCH_RUST
 	"arc-swap, crossbeam (rustc, cargo, "

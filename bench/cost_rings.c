@@ -11,7 +11,6 @@
 enum { BATCH = 32, CAPACITY = 1024 };
 
 static weir_ring *ring;
-static weir_mpsc *mpsc;
 static weir_spsc *spsc;
 static int shm_file;
 static weir_shm_ring *shm_ring;
@@ -80,44 +79,6 @@ static void ring_dequeue_many(void)
 	size_t done;
 
 	must(weir_ring_try_dequeue_many(ring, numbers, BATCH, &done));
-}
-
-/* -- one consumer ------------------------------------------------------------------------------ */
-
-static void mpsc_begin(void)
-{
-	must(weir_mpsc_create(CAPACITY, NULL, &mpsc, NULL));
-}
-
-static void mpsc_end(void)
-{
-	weir_mpsc_destroy(mpsc, NULL);
-}
-
-static void mpsc_enqueue(void)
-{
-	must(weir_mpsc_try_enqueue(mpsc, 1));
-}
-
-static void mpsc_dequeue(void)
-{
-	uint64_t number;
-
-	must(weir_mpsc_try_dequeue(mpsc, &number));
-}
-
-static void mpsc_enqueue_many(void)
-{
-	size_t done;
-
-	must(weir_mpsc_try_enqueue_many(mpsc, numbers, BATCH, &done));
-}
-
-static void mpsc_dequeue_many(void)
-{
-	size_t done;
-
-	must(weir_mpsc_try_dequeue_many(mpsc, numbers, BATCH, &done));
 }
 
 /* -- one producer, one consumer ---------------------------------------------------------------- */
@@ -376,9 +337,6 @@ static const struct cost_operation operations[] = {
 	{"ring SPAN16 dequeue", ring_spans, ring_enqueue, ring_dequeue, nothing, ring_end},
 	{"ring SPAN16 enqueue of 32", ring_spans, nothing, ring_enqueue_many, ring_dequeue_many, ring_end},
 	{"ring SPAN16 dequeue of 32", ring_spans, ring_enqueue_many, ring_dequeue_many, nothing, ring_end},
-	{"mpsc enqueue", mpsc_begin, nothing, mpsc_enqueue, mpsc_dequeue, mpsc_end},
-	{"mpsc dequeue", mpsc_begin, mpsc_enqueue, mpsc_dequeue, nothing, mpsc_end},
-	{"mpsc dequeue of 32", mpsc_begin, mpsc_enqueue_many, mpsc_dequeue_many, nothing, mpsc_end},
 	{"spsc enqueue", spsc_begin, nothing, spsc_enqueue, spsc_dequeue, spsc_end},
 	{"spsc dequeue", spsc_begin, spsc_enqueue, spsc_dequeue, nothing, spsc_end},
 	{"spsc enqueue of 32", spsc_begin, nothing, spsc_enqueue_many, spsc_dequeue_many, spsc_end},

@@ -1,9 +1,10 @@
 /*
  * train_digits.c - threads that share variables and a queue, on real data.
  *
- * Four feeders keep a shuffle queue filled. Two trainers take batches from it. For each they run a
- * function that computes the loss and its gradients, and changes both layers, the slots of Adam and the
- * number of steps by one commit. An evaluator repeatedly takes
+ * The images are a dataset, shuffled and put into batches ahead of time. Two trainers take batches. For
+ * each they run a function that computes the loss and its gradients, and changes both layers, the slots
+ * of Adam and the number of steps by one commit. The session is a monitored one, with hooks and a
+ * checkpoint. An evaluator repeatedly takes
  * consistent snapshots. No thread blocks another, no update is lost, and no snapshot is torn. The
  * report at the end shows this, and the exit code depends on it. The parts are in train_digits/.
  */
@@ -91,6 +92,8 @@ static int tell(struct job *job, const struct options *options, FILE *json)
 		(void)fprintf(stderr, "train_digits: cannot write %s: %s\n", options->json, strerror(errno));
 		code = EXIT_FAILURE;
 	}
+	if (training_write_trace(&job->training, &error) != WEIR_OK)
+		return fail(&error);
 	if (options->plot != NULL && draw(&job->evaluator, options->plot) != EXIT_SUCCESS)
 		code = EXIT_FAILURE;
 	return report_check(&report) == 0 ? code : EXIT_FAILURE;
@@ -132,7 +135,10 @@ static int train(const struct digits *training, const struct digits *held_out, c
 	weir_error error;
 	int code;
 
-	if (model_create(&model, held_out, options->job.seed, &error) != WEIR_OK)
+	(void)printf("%lld images to train on, %lld held out; threads: %zu for the input, %zu trainers, 1 evaluator\n",
+	             (long long)training->count, (long long)held_out->count, options->job.training.threads,
+	             options->job.trainers);
+	if (model_create(&model, held_out, options->job.training.seed, &error) != WEIR_OK)
 		return fail(&error);
 	if (job_create(&job, &options->job, training, &model, &error) == WEIR_OK)
 		code = run_job(&job, options, json);
@@ -151,15 +157,13 @@ static int read_and_train(const struct options *options, FILE *json)
 
 	if (digits_read(options->data, &training, &held_out, &error) != WEIR_OK)
 		return fail(&error);
-	if (options->by_replicas) {
+	if (digits_stack(&held_out, &error) != WEIR_OK ||
+	    (options->by_replicas && digits_stack(&training, &error) != WEIR_OK))
+		code = fail(&error);
+	else if (options->by_replicas)
 		code = replicas_train(&options->replicas, &training, &held_out);
-		digits_release(&training);
-		digits_release(&held_out);
-		return code;
-	}
-	(void)printf("%lld images to train on, %lld held out; threads: %zu feeders, %zu trainers, 1 evaluator\n",
-	             (long long)training.count, (long long)held_out.count, options->job.feeders, options->job.trainers);
-	code = train(&training, &held_out, options, json);
+	else
+		code = train(&training, &held_out, options, json);
 	digits_release(&training);
 	digits_release(&held_out);
 	return code;

@@ -11,9 +11,9 @@
 
 #include <stdlib.h>
 #include <weir/queue.h>
+#include <weir/ring.h>
 #include <weir/time.h>
 
-#include "any_ring.h"
 #include "burst_values.h"
 #include "scenarios.h"
 
@@ -23,7 +23,7 @@ static const uint64_t patience_ns = 50000;
 
 static struct {
 	struct history_bounds bounds;
-	struct any_ring ring;
+	weir_ring *ring;
 	weir_queue *queue;
 } under_test;
 
@@ -35,41 +35,25 @@ static uint64_t value_of(const struct history_log *log, uint64_t number)
 
 /* -- rings ------------------------------------------------------------------------------------- */
 
-static void set_up_ring(struct stress_thread *self, enum any_ring_kind kind)
+static void set_up_ring(struct stress_thread *self, void *context)
 {
-	enum weir_ring_format format = stress_one_in(self, 2) ? WEIR_RING_FORMAT_LTQ64 : WEIR_RING_FORMAT_BEST;
+	struct weir_ring_options options = {
+		WEIR_RING_OPTIONS_INIT, .format = stress_one_in(self, 2) ? WEIR_RING_FORMAT_LTQ64 : WEIR_RING_FORMAT_BEST};
 	enum weir_status status;
 
+	(void)context;
 	if (stress_has_ltq16() && stress_one_in(self, 2))
-		format = WEIR_RING_FORMAT_SPAN16;
+		options.format = WEIR_RING_FORMAT_SPAN16;
 	under_test.bounds = (struct history_bounds){.capacity = burst_draw_capacity(self)};
-	status = any_ring_create(kind, (size_t)under_test.bounds.capacity, format, &under_test.ring);
+	status = weir_ring_create((size_t)under_test.bounds.capacity, &options, &under_test.ring, NULL);
 	STRESS_CHECK(status == WEIR_OK, "a ring: %s", weir_status_name(status));
-}
-
-static void set_up_mpmc(struct stress_thread *self, void *context)
-{
-	(void)context;
-	set_up_ring(self, ANY_RING_MPMC);
-}
-
-static void set_up_mpsc(struct stress_thread *self, void *context)
-{
-	(void)context;
-	set_up_ring(self, ANY_RING_MPSC);
 }
 
 static void tear_down_ring(struct stress_thread *self, void *context)
 {
 	(void)self;
 	(void)context;
-	any_ring_destroy(under_test.ring);
-}
-
-/* The consumer of a ring for one consumer frees a slot with a plain store. */
-static uint64_t return_of_take(const struct history_log *log)
-{
-	return under_test.ring.mpsc != NULL ? history_return_drained(log) : history_return(log);
+	weir_ring_destroy(under_test.ring, NULL);
 }
 
 static void note_put(struct history_log *log, enum weir_status status, uint64_t value, uint64_t called,
@@ -96,7 +80,7 @@ static void put_batch(struct history_log *log, uint64_t number)
 	for (unsigned i = 0; i < BATCH; i++)
 		values[i] = value_of(log, number * BATCH + i);
 	called = history_call(log);
-	status = any_ring_try_enqueue_many(under_test.ring, values, BATCH, &done);
+	status = weir_ring_try_enqueue_many(under_test.ring, values, BATCH, &done);
 	returned = history_return(log);
 	for (size_t i = 0; i < (done != 0 ? done : 1); i++)
 		note_put(log, status, values[i], called, returned);
@@ -109,8 +93,8 @@ static void take_batch(struct history_log *log)
 	size_t done = 0;
 
 	called = history_call(log);
-	status = any_ring_try_dequeue_many(under_test.ring, values, BATCH, &done);
-	returned = return_of_take(log);
+	status = weir_ring_try_dequeue_many(under_test.ring, values, BATCH, &done);
+	returned = history_return(log);
 	for (size_t i = 0; i < (done != 0 ? done : 1); i++)
 		note_take(log, status, values[i], called, returned);
 }
@@ -118,7 +102,7 @@ static void take_batch(struct history_log *log)
 static void put_one(struct history_log *log, uint64_t number)
 {
 	uint64_t value = value_of(log, number * BATCH), called = history_call(log);
-	enum weir_status status = any_ring_try_enqueue(under_test.ring, value);
+	enum weir_status status = weir_ring_try_enqueue(under_test.ring, value);
 
 	note_put(log, status, value, called, history_return(log));
 }
@@ -126,8 +110,8 @@ static void put_one(struct history_log *log, uint64_t number)
 static void take_one(struct history_log *log)
 {
 	uint64_t value = 0, called = history_call(log);
-	enum weir_status status = any_ring_try_dequeue(under_test.ring, &value);
-	uint64_t returned = return_of_take(log);
+	enum weir_status status = weir_ring_try_dequeue(under_test.ring, &value);
+	uint64_t returned = history_return(log);
 
 	note_take(log, status, value, called, returned);
 }
@@ -147,32 +131,9 @@ static void act_on_ring(struct stress_thread *self, struct history_log *log, uin
 	}
 }
 
-/* The first thread is the consumer. It sometimes enqueues, too. */
-static void act_on_mpsc(struct stress_thread *self, struct history_log *log, uint64_t number, void *context)
-{
-	int consumer = log->thread == 0 && !stress_one_in(self, 4), batch = stress_one_in(self, 8);
-
-	(void)context;
-	stress_begin(self, "mpsc");
-	if (consumer && batch)
-		take_batch(log);
-	else if (consumer)
-		take_one(log);
-	else if (batch)
-		put_batch(log, number);
-	else
-		put_one(log, number);
-}
-
 void scenario_history_ring(void)
 {
-	burst_run_fifo((struct burst){.set_up = set_up_mpmc, .act = act_on_ring, .tear_down = tear_down_ring},
-	               &under_test.bounds);
-}
-
-void scenario_history_mpsc(void)
-{
-	burst_run_fifo((struct burst){.set_up = set_up_mpsc, .act = act_on_mpsc, .tear_down = tear_down_ring},
+	burst_run_fifo((struct burst){.set_up = set_up_ring, .act = act_on_ring, .tear_down = tear_down_ring},
 	               &under_test.bounds);
 }
 

@@ -1,6 +1,6 @@
 /*
- * scenario_ring.c - rings, for any number of consumers and for one: no item is lost, duplicated or
- * reordered, the capacity is exact, closing is final.
+ * scenario_ring.c - rings, in each format: no item is lost, duplicated or reordered, the capacity is
+ * exact, closing is final.
  *
  * Rounds on new rings of random capacity. Producers enqueue numbered values, singly and in batches,
  * until the ring closes at a random moment. Consumers dequeue until the ring is closed and drained.
@@ -20,8 +20,8 @@
 #include "harness.h"
 
 #include <stdio.h>
+#include <weir/ring.h>
 
-#include "any_ring.h"
 #include "ledger.h"
 #include "scenarios.h"
 
@@ -30,7 +30,7 @@ enum { MAX_BATCH = 24 };
 static const uint64_t numbers_per_producer = 20000;
 
 struct round {
-	struct any_ring ring;
+	weir_ring *ring;
 	struct stress_object object; /* the ring, for the watchdog */
 	size_t capacity;
 	uint64_t mask; /* combined with the values, so that all bits are used */
@@ -109,10 +109,10 @@ static enum weir_status enqueue(struct stress_thread *self, struct ledger_page *
 	about_to_move(page, wanted);
 	stress_begin_on(self, wanted == 1 ? "try_enqueue" : "try_enqueue_many", &now.object, ROOM);
 	if (wanted == 1) {
-		status = any_ring_try_enqueue(now.ring, values[0]);
+		status = weir_ring_try_enqueue(now.ring, values[0]);
 		*moved = status == WEIR_OK;
 	} else {
-		status = any_ring_try_enqueue_many(now.ring, values, wanted, moved);
+		status = weir_ring_try_enqueue_many(now.ring, values, wanted, moved);
 	}
 	has_moved(page, wanted, *moved);
 	STRESS_CHECK(*moved <= wanted && (*moved != 0) == (status == WEIR_OK), "enqueue of %zu: %s, but %zu went in",
@@ -163,10 +163,10 @@ static enum weir_status dequeue(struct stress_thread *self, struct ledger_page *
 	about_to_move(page, wanted);
 	stress_begin_on(self, wanted == 1 ? "try_dequeue" : "try_dequeue_many", &now.object, AN_ITEM);
 	if (wanted == 1) {
-		status = any_ring_try_dequeue(now.ring, values);
+		status = weir_ring_try_dequeue(now.ring, values);
 		*moved = status == WEIR_OK;
 	} else {
-		status = any_ring_try_dequeue_many(now.ring, values, wanted, moved);
+		status = weir_ring_try_dequeue_many(now.ring, values, wanted, moved);
 	}
 	has_moved(page, wanted, *moved);
 	STRESS_CHECK(*moved <= wanted && (*moved != 0) == (status == WEIR_OK), "dequeue of %zu: %s, but %zu came out",
@@ -211,18 +211,18 @@ static void consume(struct stress_thread *self, void *context)
 static void check_end_is_final(void)
 {
 	uint64_t value;
-	enum weir_status enqueued = any_ring_try_enqueue(now.ring, 1);
-	enum weir_status dequeued = any_ring_try_dequeue(now.ring, &value);
+	enum weir_status enqueued = weir_ring_try_enqueue(now.ring, 1);
+	enum weir_status dequeued = weir_ring_try_dequeue(now.ring, &value);
 
 	STRESS_CHECK(enqueued == WEIR_CANCELLED && dequeued == WEIR_OUT_OF_RANGE, "at the end: enqueue %s, dequeue %s",
 	             weir_status_name(enqueued), weir_status_name(dequeued));
-	STRESS_CHECK(any_ring_size_approx(now.ring) == 0, "at the end the size is %zu", any_ring_size_approx(now.ring));
+	STRESS_CHECK(weir_ring_size_approx(now.ring) == 0, "at the end the size is %zu", weir_ring_size_approx(now.ring));
 }
 
 static void describe_ring(const void *structure, char *text, size_t size)
 {
 	(void)structure;
-	(void)snprintf(text, size, "about %zu of %zu inside", any_ring_size_approx(now.ring), now.capacity);
+	(void)snprintf(text, size, "about %zu of %zu inside", weir_ring_size_approx(now.ring), now.capacity);
 }
 
 static size_t draw_capacity(struct stress_thread *self)
@@ -235,8 +235,9 @@ static size_t draw_capacity(struct stress_thread *self)
 	}
 }
 
-static void set_up(struct stress_thread *self, enum any_ring_kind kind, enum weir_ring_format format)
+static void set_up(struct stress_thread *self, enum weir_ring_format format)
 {
+	struct weir_ring_options options = {WEIR_RING_OPTIONS_INIT, .format = format};
 	unsigned side = (stress_threads(4) + 1) / 2, producers, consumers;
 	enum weir_status status;
 
@@ -244,11 +245,11 @@ static void set_up(struct stress_thread *self, enum any_ring_kind kind, enum wei
 	now.mask = stress_random(self) << 50 | stress_below(self, 2);
 	now.counts = stress_one_in(self, 2);
 	producers = 1 + (unsigned)stress_below(self, side);
-	consumers = kind == ANY_RING_MPSC ? 1 : 1 + (unsigned)stress_below(self, side);
+	consumers = 1 + (unsigned)stress_below(self, side);
 	ledger_open(&now.ledger, producers, consumers, stress_scaled(numbers_per_producer));
 	weiri_store_relaxed(&now.closed, 0u); /* [relaxed] no other thread yet */
 	weiri_store_relaxed(&now.ended, 0u);
-	status = any_ring_create(kind, now.capacity, format, &now.ring);
+	status = weir_ring_create(now.capacity, &options, &now.ring, NULL);
 	STRESS_CHECK(status == WEIR_OK, "a ring of %zu: %s", now.capacity, weir_status_name(status));
 	now.object = (struct stress_object){"ring", "under test", {"an item", "room"}, describe_ring, &now};
 }
@@ -265,24 +266,24 @@ static void play(struct stress_thread *self)
 	stress_gives(self, &now.object, AN_ITEM | ROOM); /* the end counts as both */
 	stress_begin(self, "waiting to close");
 	stress_let_pass(close_after_ns);
-	any_ring_close(now.ring);
+	weir_ring_close(now.ring);
 	weiri_store_release(&now.closed, 1u); /* [release] pairs with the looks before enqueues */
 	stress_join();
 	stress_end(self, 1);
 }
 
-static void play_rounds(enum any_ring_kind kind, enum weir_ring_format format)
+static void play_rounds(enum weir_ring_format format)
 {
 	struct stress_thread *self = stress_self();
 	uint64_t rounds = 0;
 
 	stress_disturb();
 	while (stress_goes_on()) {
-		set_up(self, kind, format);
+		set_up(self, format);
 		play(self);
 		ledger_check_each_once(&now.ledger);
 		check_end_is_final();
-		any_ring_destroy(now.ring);
+		weir_ring_destroy(now.ring, NULL);
 		ledger_close(&now.ledger);
 		rounds++;
 	}
@@ -303,33 +304,20 @@ int stress_has_ltq16(void)
 void scenario_ring_ltq16(void)
 {
 	if (stress_has_ltq16())
-		play_rounds(ANY_RING_MPMC, WEIR_RING_FORMAT_LTQ16);
+		play_rounds(WEIR_RING_FORMAT_LTQ16);
 	else
 		stress_skip("this machine has no 16-byte compare-and-swap");
 }
 
 void scenario_ring_ltq64(void)
 {
-	play_rounds(ANY_RING_MPMC, WEIR_RING_FORMAT_LTQ64);
+	play_rounds(WEIR_RING_FORMAT_LTQ64);
 }
 
 void scenario_ring_span16(void)
 {
 	if (stress_has_ltq16())
-		play_rounds(ANY_RING_MPMC, WEIR_RING_FORMAT_SPAN16);
+		play_rounds(WEIR_RING_FORMAT_SPAN16);
 	else
 		stress_skip("this machine has no 16-byte compare-and-swap");
-}
-
-void scenario_mpsc_ltq16(void)
-{
-	if (stress_has_ltq16())
-		play_rounds(ANY_RING_MPSC, WEIR_RING_FORMAT_LTQ16);
-	else
-		stress_skip("this machine has no 16-byte compare-and-swap");
-}
-
-void scenario_mpsc_ltq64(void)
-{
-	play_rounds(ANY_RING_MPSC, WEIR_RING_FORMAT_LTQ64);
 }

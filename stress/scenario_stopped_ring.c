@@ -7,7 +7,6 @@
  * wait for this.
  */
 #include <pthread.h>
-#include <weir/mpsc.h>
 #include <weir/ring.h>
 #include <weir/time.h>
 
@@ -39,30 +38,6 @@ static int work_on_ring(struct stress_thread *self, unsigned worker)
 	}
 }
 
-static weir_mpsc *mpsc;
-
-/*
- * Worker 0 is the consumer. When it is stopped, the queue fills up. Calls that return "full" then
- * count as progress.
- */
-static int work_on_mpsc(struct stress_thread *self, unsigned worker)
-{
-	uint64_t values[MANY] = {1, 2, 3, 4, 5};
-	size_t done = 0;
-
-	if (worker != 0) {
-		stress_begin(self, "try_enqueue");
-		(void)weir_mpsc_try_enqueue(mpsc, 1);
-		return 0;
-	}
-	if (stress_one_in(self, 2)) {
-		stress_begin(self, "try_dequeue");
-		return weir_mpsc_try_dequeue(mpsc, values) == WEIR_OK ? 1 : -1;
-	}
-	stress_begin(self, "try_dequeue_many");
-	return weir_mpsc_try_dequeue_many(mpsc, values, MANY, &done) == WEIR_OK ? 1 : -1;
-}
-
 static void stop_in_ring(struct stress_thread *self, const char *name, enum weir_ring_format format, uint64_t until)
 {
 	const struct stopping subject = {name, WORKERS, {"enqueue", "dequeue"}, 2, 0, work_on_ring, 1000};
@@ -71,16 +46,6 @@ static void stop_in_ring(struct stress_thread *self, const char *name, enum weir
 	STRESS_CHECK(weir_ring_create(RING_CAPACITY, &options, &ring, NULL) == WEIR_OK, "no ring");
 	(void)stopping_must_go_on(self, &subject, stress_scaled(STOPS), until);
 	weir_ring_destroy(ring, NULL);
-}
-
-static void stop_in_mpsc(struct stress_thread *self, const char *name, enum weir_ring_format format, uint64_t until)
-{
-	const struct stopping subject = {name, WORKERS, {"enqueue", "dequeue"}, 1, 0, work_on_mpsc, 1000};
-	struct weir_ring_options options = {WEIR_RING_OPTIONS_INIT, .format = format};
-
-	STRESS_CHECK(weir_mpsc_create(RING_CAPACITY, &options, &mpsc, NULL) == WEIR_OK, "no queue");
-	(void)stopping_must_go_on(self, &subject, stress_scaled(STOPS), until);
-	weir_mpsc_destroy(mpsc, NULL);
 }
 
 /* -- controls ---------------------------------------------------------------------------------- */
@@ -164,11 +129,9 @@ void scenario_ring_stopped(void)
 
 	stress_stop_prepare();
 	if (stress_has_ltq16()) {
-		stop_in_ring(self, "SPAN16", WEIR_RING_FORMAT_SPAN16, stopping_part_end(7));
-		stop_in_ring(self, "LTQ16", WEIR_RING_FORMAT_LTQ16, stopping_part_end(6));
-		stop_in_mpsc(self, "one consumer, LTQ16", WEIR_RING_FORMAT_LTQ16, stopping_part_end(5));
+		stop_in_ring(self, "SPAN16", WEIR_RING_FORMAT_SPAN16, stopping_part_end(5));
+		stop_in_ring(self, "LTQ16", WEIR_RING_FORMAT_LTQ16, stopping_part_end(4));
 	}
-	stop_in_mpsc(self, "one consumer, LTQ64", WEIR_RING_FORMAT_LTQ64, stopping_part_end(4));
 	stop_in_ring(self, "LTQ64", WEIR_RING_FORMAT_LTQ64, stopping_part_end(3));
 	stop_in_controls(self);
 }

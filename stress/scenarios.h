@@ -10,8 +10,6 @@ void scenario_ring_ltq16(void);
 void scenario_ring_span16(void);
 void scenario_ring_ltq64(void);
 void scenario_ring_stopped(void);
-void scenario_mpsc_ltq16(void);
-void scenario_mpsc_ltq64(void);
 
 void scenario_metrics(void);
 void scenario_table(void);
@@ -56,7 +54,6 @@ void scenario_queue_stopped(void);
 void scenario_priority_stopped(void);
 
 void scenario_history_ring(void);
-void scenario_history_mpsc(void);
 void scenario_history_queue_fifo(void);
 void scenario_history_shuffle(void);
 void scenario_history_priority(void);

@@ -2,7 +2,6 @@
  * test_invariants_rings.c - the assertions that guard rings, and what processes share, each fail
  * on a damaged structure.
  */
-#include <weir/mpsc.h>
 #include <weir/priority_queue.h>
 #include <weir/spsc.h>
 
@@ -53,17 +52,6 @@ static void hint_too_far(void)
 
 	weiri_store_relaxed(&ring->tail_hint, 1);
 	weir_ring_destroy(ring, NULL);
-}
-
-static void move_the_only_head(void)
-{
-	weir_mpsc *inbox = NULL;
-	uint64_t value;
-
-	if (weir_mpsc_create(4, NULL, &inbox, NULL) == WEIR_OK) {
-		weiri_store_relaxed(&((weir_ring *)(void *)inbox)->head_hint, UINT64_C(1) << 10);
-		(void)weir_mpsc_try_dequeue(inbox, &value);
-	}
 }
 
 static void lose_the_tail(void)
@@ -192,7 +180,6 @@ Test(invariants_rings, ring)
 	expect_broken("I2", skip_a_ticket);
 	expect_broken("I3", take_too_early);
 	expect_broken("I4", hint_too_far);
-	expect_broken("M1", move_the_only_head);
 }
 
 /* The members are those of spsc.c. */

@@ -33,14 +33,6 @@ static enum weir_status create_ring_in_memory(const void *options, weir_error *e
 	return weir_ring_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
 }
 
-static enum weir_status create_mpsc(const void *options, weir_error *error)
-{
-	weir_mpsc *made = NULL;
-	enum weir_status status = weir_mpsc_create(4, options, &made, error);
-
-	return weir_mpsc_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
-}
-
 static enum weir_status create_spsc(const void *options, weir_error *error)
 {
 	weir_spsc *made = NULL;
@@ -313,7 +305,6 @@ static const struct call {
 } calls[] = {
 	{"ring", create_ring, &nothing, sizeof(size_t), sizeof(struct weir_ring_options)},
 	{"ring in memory", create_ring_in_memory, &nothing, sizeof(size_t), sizeof(struct weir_ring_options)},
-	{"mpsc", create_mpsc, &nothing, sizeof(size_t), sizeof(struct weir_ring_options)},
 	{"spsc", create_spsc, &nothing, sizeof(size_t), sizeof(struct weir_spsc_options)},
 	{"priority queue", create_priority_queue, &nothing, sizeof(size_t), sizeof(struct weir_priority_queue_options)},
 	{"multi queue", create_multi_queue, &nothing, sizeof(size_t), sizeof(struct weir_multi_queue_options)},

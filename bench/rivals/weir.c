@@ -2,7 +2,6 @@
  * weir.c - our rings and queues, called as a user calls them: through the shared library.
  */
 #include <stdlib.h>
-#include <weir/mpsc.h>
 #include <weir/queue.h>
 #include <weir/ring.h>
 #include <weir/spsc.h>
@@ -97,63 +96,6 @@ const struct ring_contender weir_ltq64_contender = {
 	.enqueue_many = ring_enqueue_many,
 	.dequeue_many = ring_dequeue_many,
 	.pairs = ring_pairs,
-};
-
-/* -- one consumer ------------------------------------------------------------------------------ */
-
-static void *mpsc_create(size_t capacity)
-{
-	weir_mpsc *mpsc;
-
-	if (weir_mpsc_create(capacity, NULL, &mpsc, NULL) != WEIR_OK)
-		exit(3);
-	return mpsc;
-}
-
-static void mpsc_destroy(void *self)
-{
-	weir_mpsc_destroy(self, NULL);
-}
-
-static int mpsc_enqueue(void *self, uint64_t value)
-{
-	return weir_mpsc_try_enqueue(self, value) == WEIR_OK;
-}
-
-static int mpsc_dequeue(void *self, uint64_t *value)
-{
-	return weir_mpsc_try_dequeue(self, value) == WEIR_OK;
-}
-
-static size_t mpsc_enqueue_many(void *self, const uint64_t *values, size_t count)
-{
-	size_t done = 0;
-
-	return weir_mpsc_try_enqueue_many(self, values, count, &done) == WEIR_OK ? done : 0;
-}
-
-static size_t mpsc_dequeue_many(void *self, uint64_t *values, size_t count)
-{
-	size_t done = 0;
-
-	return weir_mpsc_try_dequeue_many(self, values, count, &done) == WEIR_OK ? done : 0;
-}
-
-static uint64_t mpsc_pairs(void *self, uint64_t count)
-{
-	return bench_pairs(self, count, mpsc_enqueue, mpsc_dequeue);
-}
-
-const struct ring_contender weir_mpsc_contender = {
-	.about = {.name = "weir mpsc", .version = "for one consumer", .lock_free = 1},
-	.consumers = 1,
-	.create = mpsc_create,
-	.destroy = mpsc_destroy,
-	.enqueue = mpsc_enqueue,
-	.dequeue = mpsc_dequeue,
-	.enqueue_many = mpsc_enqueue_many,
-	.dequeue_many = mpsc_dequeue_many,
-	.pairs = mpsc_pairs,
 };
 
 /* -- one producer, one consumer ---------------------------------------------------------------- */

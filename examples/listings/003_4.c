@@ -19,7 +19,8 @@ int main(void)
 	build_training(&training, 0);
 	must(weir_graph_print(training.graph, WEIR_GRAPH_TEXT, print, NULL, &listing_error));
 	expect(weir_graph_node_count(training.graph) == 6, "example, enqueue, the batch size, dequeue, sum and train");
-	expect(training.next == 0 && model_of(&training) == 0, "nothing may run while a graph is built");
+	expect(weir_iterator_position(training.examples) == 0 && model_of(&training) == 0,
+	       "nothing may run while a graph is built");
 	end_training(&training);
 	return 0;
 }

@@ -32,7 +32,8 @@ int main(void)
 	expect(steps == STEPS, "nothing but the loop may end it");
 	expect(weir_queue_runner_running_count(run.runner) == 0, "all threads must have ended");
 	expect(weir_tensor_queue_closed(training.queue), "the stop must have closed the queue");
-	expect(training.next >= STEPS * BATCH_SIZE, "each step must have had a batch of its own");
+	expect(weir_iterator_position(training.examples) >= STEPS * BATCH_SIZE,
+	       "each step must have had a batch of its own");
 	close_training(&run);
 	end_training(&training);
 	return 0;

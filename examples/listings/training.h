@@ -13,8 +13,6 @@
 #ifndef TRAINING_H
 #define TRAINING_H
 
-#include <stdatomic.h>
-
 #include "listing.h"
 
 enum { BATCH_SIZE = 8, CAPACITY = 64, RUNNER_THREADS = 4 };
@@ -25,37 +23,22 @@ struct training {
 	weir_node *enqueue_op, *train_op;
 	weir_output trained; /* the output of train_op: the model after the step */
 	weir_var *model;
-	atomic_int next; /* example */
-	int examples;    /* there are so many; 0: no end */
+	weir_iterator *examples;
 };
 
-static inline enum weir_status make_example(void *context, const struct weir_kernel_call *call, weir_error *error)
-{
-	struct training *training = context;
-	/* Relaxed: each example is made once, and its number publishes nothing else. */
-	int number = atomic_fetch_add_explicit(&training->next, 1, memory_order_relaxed);
-
-	if (training->examples > 0 && number >= training->examples) {
-		error->code = WEIR_OUT_OF_RANGE;
-		(void)snprintf(error->message, sizeof(error->message), "there are %d examples", training->examples);
-		return WEIR_OUT_OF_RANGE;
-	}
-	return weir_tensor_scalar_i64(number, &call->outputs[0]);
-}
-
+/* `examples`: there are so many; 0: no end. */
 static inline void build_training(struct training *training, int examples)
 {
-	static const struct weir_kernel kernel = {WEIR_KERNEL_INIT, .name = "make_example", .run = make_example};
-	struct weir_output_type type = {WEIR_I64, &weir_shape_scalar};
 	weir_output example, inputs, sum;
+	weir_dataset *numbers;
 
-	atomic_init(&training->next, 0);
-	training->examples = examples;
+	must(weir_dataset_range(0, examples > 0 ? examples : INT64_MAX, 1, NULL, &numbers, &listing_error));
+	must(weir_iterator_create(numbers, NULL, &training->examples, &listing_error));
+	weir_dataset_release(numbers);
 	training->model = variable("model", i64(0));
 	training->queue = queue_of(WEIR_I64, &weir_shape_scalar, CAPACITY, WEIR_QUEUE_SHUFFLE, CAPACITY / 2);
 	must(weir_graph_create(NULL, &training->graph, &listing_error));
-	must(weir_op_kernel(training->graph, "example", &kernel, training, NULL, 0, &type, 1, NULL, 0, &example, NULL,
-	                    &listing_error));
+	must(weir_op_next(training->graph, "example", training->examples, &example, 1, NULL, &listing_error));
 	must(weir_op_enqueue(training->graph, "enqueue_op", training->queue, &example, 1, &training->enqueue_op,
 	                     &listing_error));
 	must(weir_op_dequeue_many(training->graph, "inputs", training->queue, constant(training->graph, i32(BATCH_SIZE)),
@@ -77,6 +60,7 @@ static inline void end_training(struct training *training)
 {
 	must(weir_graph_destroy(training->graph, &listing_error));
 	must(weir_tensor_queue_destroy(training->queue, &listing_error));
+	must(weir_iterator_destroy(training->examples, &listing_error));
 	weir_var_destroy(training->model, NULL);
 }
 

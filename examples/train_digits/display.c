@@ -41,9 +41,8 @@ static void describe(const struct job *job, const struct progress *now, char *li
 	if (now->accuracy >= 0)
 		(void)snprintf(accuracy, sizeof(accuracy), "%.3f", now->accuracy);
 	/* Fits 80 columns. The label of the last number is longer if there is room. */
-	(void)snprintf(line, LINE_WIDTH, "epoch %.0f/%lld  %.0f examples/s  loss %.2f  accuracy %s  queue %zu  ",
-	               now->epoch, (long long)job->settings.epochs, now->examples_per_second, now->loss, accuracy,
-	               now->queued);
+	(void)snprintf(line, LINE_WIDTH, "epoch %.0f/%lld  %.0f examples/s  loss %.2f  accuracy %s  ", now->epoch,
+	               (long long)job->settings.training.epochs, now->examples_per_second, now->loss, accuracy);
 }
 
 static void redraw(char *line, uint64_t live_versions)
@@ -60,7 +59,7 @@ static void redraw(char *line, uint64_t live_versions)
 void display_update(struct display *display, const struct job *job, const struct progress *progress)
 {
 	char line[LINE_WIDTH];
-	int64_t apart = (job->settings.epochs + PLAIN_LINES - 1) / PLAIN_LINES;
+	int64_t apart = (job->settings.training.epochs + PLAIN_LINES - 1) / PLAIN_LINES;
 
 	if (progress->steps == 0 || (!display->live && progress->epoch < (double)display->next_line))
 		return;

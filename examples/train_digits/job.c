@@ -23,47 +23,6 @@ static int64_t value_of(const _Atomic(int64_t) *counter)
 	return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-/* -- feeders ----------------------------------------------------------------------------------- */
-
-/*
- * Enqueues the next example, or reports that the input has ended. All feeders call it concurrently.
- */
-static enum weir_status feed(void *context, weir_cancel *cancel, weir_error *error)
-{
-	struct job *job = context;
-	int64_t position = atomic_fetch_add_explicit(&job->position, 1, memory_order_relaxed);
-	int64_t row = position % job->training->count;
-	weir_tensor *tuple[2] = {NULL, NULL};
-	enum weir_status status;
-
-	if (position >= job->total)
-		return WEIR_OUT_OF_RANGE;
-	status = weir_tensor_row(job->training->images, row, &tuple[0]);
-	if (status == WEIR_OK)
-		status = weir_tensor_row(job->training->labels, row, &tuple[1]);
-	if (status == WEIR_OK)
-		status = weir_tensor_queue_enqueue(job->model->queue, tuple, 2, WEIR_NO_DEADLINE, cancel, error);
-	else
-		status = failure(error, status, "there is no memory for a view of image %lld", (long long)row);
-	weir_tensor_release(tuple[0]);
-	weir_tensor_release(tuple[1]);
-	return status;
-}
-
-static enum weir_status create_runner(struct job *job, weir_error *error)
-{
-	struct weir_queue_runner_step step = {.run = feed, .context = job, .name = "feed"};
-	struct weir_queue_runner_options options = {
-		WEIR_QUEUE_RUNNER_OPTIONS_INIT,
-		.steps = &step,
-		.step_count = 1,
-		.threads_per_step = job->settings.feeders,
-	};
-
-	weir_tensor_queue_bind_runner(job->model->queue, &options);
-	return weir_queue_runner_create(&options, &job->runner, error);
-}
-
 /* -- trainers ---------------------------------------------------------------------------------- */
 
 static void note_loss(struct trainer *trainer, float loss)
@@ -74,45 +33,7 @@ static void note_loss(struct trainer *trainer, float loss)
 	atomic_store_explicit(&trainer->loss, average, memory_order_relaxed);
 }
 
-/* Each number is of one step. */
-static enum weir_status note_step(struct job *job, const struct training_step *step, weir_error *error)
-{
-	if (step->number < 1 || step->number > job->total ||
-	    atomic_load_explicit(&job->applied[step->number], memory_order_relaxed) != 0)
-		return failure(error, WEIR_INTERNAL, "two steps have the number %lld", (long long)step->number);
-	atomic_store_explicit(&job->applied[step->number], step->fingerprint, memory_order_relaxed);
-	return WEIR_OK;
-}
-
-/*
- * The rate falls during the training. With a constant rate, the last few batches would have too
- * much influence.
- */
-static float learning_rate(const struct job *job)
-{
-	int64_t position = value_of(&job->position);
-
-	return position < job->total ? 0.005f - 0.0045f * (float)position / (float)job->total : 0.0005f;
-}
-
-/* Makes one step for the batch. */
-static enum weir_status apply(struct trainer *trainer, const struct batch *batch, weir_error *error)
-{
-	struct training_step step;
-	enum weir_status status;
-
-	add(&trainer->passes, 1);
-	status = model_train(trainer->job->model, batch, learning_rate(trainer->job), &step, error);
-	if (status == WEIR_OK)
-		status = note_step(trainer->job, &step, error);
-	if (status != WEIR_OK)
-		return status;
-	note_loss(trainer, step.loss);
-	add(&trainer->steps, 1);
-	return WEIR_OK;
-}
-
-/* The last trainer that reaches the end of the queue ends the job. */
+/* The last trainer that reaches the end of the input ends the job. */
 static void finish(struct job *job)
 {
 	if (atomic_fetch_sub_explicit(&job->at_work, 1, memory_order_acq_rel) == 1)
@@ -122,22 +43,20 @@ static void finish(struct job *job)
 static enum weir_status train(weir_coordinator *coordinator, void *context, weir_error *error)
 {
 	struct trainer *trainer = context;
-	struct job *job = trainer->job;
-	struct batch batch;
-	enum weir_status status;
+	struct training_step step;
+	enum weir_status status = WEIR_OK;
 
-	while ((status = model_dequeue(job->model, weir_coordinator_cancel(coordinator), &batch, error)) == WEIR_OK) {
-		add(&trainer->batches, 1);
-		add(&trainer->examples, batch_count(&batch));
-		status = apply(trainer, &batch, error);
-		batch_release(&batch);
+	while (status == WEIR_OK && !weir_coordinator_should_stop(coordinator)) {
+		status = training_step(&trainer->job->training, &step, error);
 		if (status != WEIR_OK)
-			return status;
+			break;
+		note_loss(trainer, step.loss);
+		add(&trainer->examples, step.examples);
+		add(&trainer->steps, 1);
 	}
-	if (status == WEIR_OUT_OF_RANGE)
-		finish(job);
-	else if (status != WEIR_CANCELLED || !weir_coordinator_should_stop(coordinator))
+	if (status != WEIR_OUT_OF_RANGE)
 		return status;
+	finish(trainer->job);
 	return WEIR_OK;
 }
 
@@ -149,16 +68,16 @@ static int64_t step_of(const weir_read reads[])
 }
 
 /*
- * Checks that all values are of one commit: step n publishes version n + 1 of each variable, since
- * variables start with version 1, and only steps change them. job_torn_snapshots() checks the contents.
+ * Checks that all values are of one commit: each step publishes the next version of each variable, and
+ * only steps change them. job_torn_snapshots() checks the contents.
  */
 static int is_whole(const struct job *job, const weir_read reads[])
 {
 	int64_t step = step_of(reads);
-	int whole = step >= 0 && step <= job->total;
+	int whole = step >= job->training.first_step && step <= job->training.last_step;
 
 	for (int i = 0; whole && i < VARIABLES; i++)
-		whole = reads[i].version == (uint64_t)step + 1;
+		whole = reads[i].version == job->first_versions[i] + (uint64_t)(step - job->training.first_step);
 	return whole;
 }
 
@@ -166,23 +85,24 @@ static void note_on_curve(struct evaluator *evaluator, int64_t step, const struc
 {
 	struct job *job = evaluator->job;
 	size_t count = evaluator->curve_count;
-	int64_t apart = job->total / BATCH_SIZE / (CURVE_POINTS - 2) + 1;
+	int64_t apart = job->training.last_step / (CURVE_POINTS - 2) + 1;
 
 	if (count == CURVE_POINTS || (count != 0 && step - evaluator->curve[count - 1].step < apart))
 		return;
 	evaluator->curve[evaluator->curve_count++] = (struct curve_point){
 		.step = step,
-		.epoch = (double)(step * BATCH_SIZE) / (double)job->training->count,
+		.epoch = (double)(step * BATCH_SIZE) / (double)job->examples_per_epoch,
 		.loss = (double)score->loss,
 		.accuracy = (double)score->right / (double)job->model->held_out_count,
 	};
 }
 
-static enum weir_status evaluate(struct evaluator *evaluator, const weir_read reads[], weir_error *error)
+static enum weir_status evaluate(struct evaluator *evaluator, weir_session *session, const weir_read reads[],
+                                 weir_error *error)
 {
 	int64_t step = step_of(reads);
 	struct score score;
-	enum weir_status status = model_evaluate(evaluator->job->model, reads, &score, error);
+	enum weir_status status = model_evaluate(evaluator->job->model, session, reads, &score, error);
 
 	if (status != WEIR_OK)
 		return status;
@@ -218,21 +138,25 @@ static enum weir_status read_weights(struct evaluator *evaluator, weir_error *er
 	return WEIR_OK;
 }
 
-/* Takes one snapshot, and evaluates it if its step has not been evaluated yet. *fresh is then 1. */
-static enum weir_status look(struct evaluator *evaluator, int *fresh, weir_error *error)
+/*
+ * Takes one snapshot, and evaluates it if its step has not been evaluated yet; it is then fresh. A step
+ * of the monitored session, whose hooks are not concerned.
+ */
+static enum weir_status look(void *context, weir_session *session, weir_error *error)
 {
+	struct evaluator *evaluator = context;
 	weir_read reads[VARIABLES];
 	enum weir_status status = take_snapshot(evaluator, reads, error);
 
-	*fresh = 0;
+	evaluator->is_fresh = false;
 	if (status != WEIR_OK)
 		return status;
 	evaluator->snapshots++;
 	if (!is_whole(evaluator->job, reads)) {
 		evaluator->torn++;
 	} else if (evaluator->seen[step_of(reads)] == 0) {
-		*fresh = 1;
-		status = evaluate(evaluator, reads, error);
+		evaluator->is_fresh = true;
+		status = evaluate(evaluator, session, reads, error);
 	} else if (evaluator->seen[step_of(reads)] != model_fingerprint_of(reads)) {
 		evaluator->torn++;
 	}
@@ -247,12 +171,10 @@ static enum weir_status watch(weir_coordinator *coordinator, void *context, weir
 	int stale = 0;
 
 	do { /* at least once, even if the job is short */
-		int fresh;
-
-		status = look(evaluator, &fresh, error);
+		status = weir_monitored_step(evaluator->job->training.monitored, look, evaluator, error);
 		if (status == WEIR_OK)
 			status = read_weights(evaluator, error);
-		stale = fresh ? 0 : stale + 1;
+		stale = evaluator->is_fresh ? 0 : stale + 1;
 		if (stale == STALE_LOOKS) {
 			(void)weir_coordinator_wait_for_stop(coordinator, weir_deadline_in(nap_ns));
 			stale = 0;
@@ -265,10 +187,10 @@ int64_t job_torn_snapshots(struct job *job)
 {
 	int64_t torn = job->evaluator.torn;
 
-	for (int64_t step = 0; step <= job->total; step++) {
+	for (int64_t step = 0; step <= job->training.last_step; step++) {
 		uint64_t seen = job->evaluator.seen[step];
 
-		if (seen != 0 && seen != atomic_load_explicit(&job->applied[step], memory_order_relaxed))
+		if (seen != 0 && seen != atomic_load_explicit(&job->training.applied[step], memory_order_relaxed))
 			torn++;
 	}
 	return torn;
@@ -276,7 +198,7 @@ int64_t job_torn_snapshots(struct job *job)
 
 /* -- the job ----------------------------------------------------------------------------------- */
 
-/* Step 0 is the first version of the variables. */
+/* What the variables hold before the first step counts as published by the step before it. */
 static enum weir_status note_start(struct job *job, weir_error *error)
 {
 	weir_read reads[VARIABLES];
@@ -284,37 +206,40 @@ static enum weir_status note_start(struct job *job, weir_error *error)
 
 	if (status != WEIR_OK)
 		return status;
-	atomic_init(&job->applied[0], model_fingerprint_of(reads));
+	for (int i = 0; i < VARIABLES; i++)
+		job->first_versions[i] = reads[i].version;
+	atomic_init(&job->training.applied[step_of(reads)], model_fingerprint_of(reads));
 	weir_read_release_many(reads, VARIABLES);
 	return WEIR_OK;
 }
 
 static enum weir_status allocate(struct job *job, weir_error *error)
 {
-	size_t steps = (size_t)job->total + 1; /* a batch has at least one example */
+	size_t steps = (size_t)job->training.last_step + 1;
 
-	job->applied = calloc(steps, sizeof(*job->applied));
 	job->evaluator.seen = calloc(steps, sizeof(*job->evaluator.seen));
 	job->trainers = calloc(job->settings.trainers, sizeof(*job->trainers));
-	if (job->applied == NULL || job->evaluator.seen == NULL || job->trainers == NULL)
+	if (job->evaluator.seen == NULL || job->trainers == NULL)
 		return failure(error, WEIR_RESOURCE_EXHAUSTED, "there is no memory for the records of %zu steps", steps);
 	for (size_t i = 0; i < job->settings.trainers; i++)
 		job->trainers[i].job = job;
 	return WEIR_OK;
 }
 
-enum weir_status job_create(struct job *job, const struct job_settings *settings, const struct digits *training,
+enum weir_status job_create(struct job *job, const struct job_settings *settings, const struct digits *digits,
                             struct model *model, weir_error *error)
 {
 	struct weir_coordinator_options options = {WEIR_COORDINATOR_OPTIONS_INIT, .name = "train_digits"};
+	enum weir_status status;
 
-	*job = (struct job){.settings = *settings, .training = training, .model = model};
-	job->total = settings->epochs * training->count;
+	*job = (struct job){.settings = *settings, .examples_per_epoch = digits->count, .model = model};
 	job->evaluator.job = job;
 	atomic_init(&job->evaluator.right, -1);
 	atomic_init(&job->at_work, settings->trainers);
-	if (allocate(job, error) || note_start(job, error) || weir_coordinator_create(&options, &job->coordinator, error) ||
-	    create_runner(job, error)) {
+	status = training_create(&job->training, &settings->training, digits, model, error);
+	if (status != WEIR_OK)
+		return status;
+	if (allocate(job, error) || note_start(job, error) || weir_coordinator_create(&options, &job->coordinator, error)) {
 		(void)job_destroy(job, NULL); /* the first failure is the one to report */
 		return error->code;
 	}
@@ -326,8 +251,6 @@ static enum weir_status start_threads(struct job *job, weir_error *error)
 	enum weir_status status =
 		weir_coordinator_start_thread(job->coordinator, "evaluator", watch, &job->evaluator, error);
 
-	if (status == WEIR_OK)
-		status = weir_queue_runner_start(job->runner, job->coordinator, error);
 	for (size_t i = 0; i < job->settings.trainers && status == WEIR_OK; i++) {
 		char name[16];
 
@@ -359,18 +282,17 @@ enum weir_status job_join(struct job *job, weir_error *error)
 		weir_coordinator_join(job->coordinator, WEIR_NO_DEADLINE, WEIR_COORDINATOR_GRACE_NS, 0, error);
 
 	job->ended_ns = weir_now_ns();
-	return status;
+	return training_close(&job->training, status, error);
 }
 
 enum weir_status job_destroy(struct job *job, weir_error *error)
 {
-	enum weir_status status = weir_queue_runner_destroy(job->runner, error);
+	enum weir_status status = training_destroy(&job->training, error);
 
 	if (status == WEIR_OK)
 		status = weir_coordinator_destroy(job->coordinator, error);
 	if (status != WEIR_OK)
 		return status;
-	free(job->applied);
 	free(job->evaluator.seen);
 	free(job->trainers);
 	*job = (struct job){0};
@@ -380,24 +302,23 @@ enum weir_status job_destroy(struct job *job, weir_error *error)
 struct progress job_progress(struct job *job)
 {
 	struct weir_reclaim_stats stats = {WEIR_RECLAIM_STATS_INIT};
-	struct progress sum = {.accuracy = -1, .queued = weir_tensor_queue_size_approx(job->model->queue)};
+	struct progress sum = {.accuracy = -1, .batches = training_batches(&job->training)};
+	int64_t before = job->training.first_step * BATCH_SIZE;
 	int64_t right = atomic_load_explicit(&job->evaluator.right, memory_order_relaxed);
 	uint64_t until = job->ended_ns != 0 ? job->ended_ns : weir_now_ns();
 
 	for (size_t i = 0; i < job->settings.trainers; i++) {
 		const struct trainer *trainer = &job->trainers[i];
 
-		sum.batches += value_of(&trainer->batches);
 		sum.examples += value_of(&trainer->examples);
 		sum.steps += value_of(&trainer->steps);
-		sum.passes += value_of(&trainer->passes);
 		/* Weighted by the number of steps of each trainer. */
 		sum.loss +=
 			(double)value_of(&trainer->steps) * (double)atomic_load_explicit(&trainer->loss, memory_order_relaxed);
 	}
 	if (sum.steps != 0)
 		sum.loss /= (double)sum.steps;
-	sum.epoch = (double)sum.examples / (double)job->training->count;
+	sum.epoch = (double)(before + sum.examples) / (double)job->examples_per_epoch;
 	if (until > job->started_ns)
 		sum.examples_per_second = (double)sum.examples * 1e9 / (double)(until - job->started_ns);
 	if (right >= 0)

@@ -1,20 +1,18 @@
 /*
  * job.h - the threads of the training job, and what each of them did.
  *
- * Feeders (a queue runner) put every training image into the queue, once per epoch. The last one
- * closes the queue.
- *
- * Trainers take batches and make one step for each.
+ * Trainers make one step for each batch of the input (training.h).
  *
  * The evaluator takes snapshots of all five variables and measures them on the held-out images.
  *
- * A coordinator ends the threads when the last trainer finds the queue closed and empty, when a
- * thread fails, or when job_interrupt() is called.
+ * A coordinator ends the threads when the last trainer finds that the input has ended, when a thread
+ * fails, or when job_interrupt() is called.
  */
 #ifndef TRAIN_DIGITS_JOB_H
 #define TRAIN_DIGITS_JOB_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <weir/weir.h>
@@ -22,11 +20,11 @@
 #include "data.h"
 #include "latency.h"
 #include "model.h"
+#include "training.h"
 
 struct job_settings {
-	size_t feeders, trainers;
-	int64_t epochs;
-	uint64_t seed;
+	struct training_settings training;
+	size_t trainers;
 };
 
 /* A point of the learning curve. */
@@ -41,9 +39,8 @@ struct job;
 struct trainer {
 	struct job *job;
 	/* Written by the trainer's own thread, read by the thread that shows the progress. */
-	_Atomic(int64_t) batches, examples, steps;
-	_Atomic(int64_t) passes; /* forward and backward */
-	_Atomic(float) loss;     /* a moving average */
+	_Atomic(int64_t) examples, steps;
+	_Atomic(float) loss; /* a moving average */
 };
 
 struct evaluator {
@@ -51,6 +48,7 @@ struct evaluator {
 	_Atomic(int64_t) right; /* correct answers in the last evaluation; -1: none yet */
 	/* Used by the evaluator's own thread; by others only after the join. */
 	int64_t snapshots, evaluations, torn;
+	bool is_fresh; /* the last snapshot was of a new step */
 	/* by step: the fingerprint of the parameters in a snapshot; 0: not seen */
 	uint64_t *seen;
 	struct latency read, snapshot;
@@ -60,22 +58,19 @@ struct evaluator {
 
 struct job {
 	struct job_settings settings;
-	const struct digits *training;
+	int64_t examples_per_epoch;
 	struct model *model;
 	weir_coordinator *coordinator;
-	weir_queue_runner *runner;
-	int64_t total;             /* examples to feed */
-	_Atomic(int64_t) position; /* the next example; used by the feeders */
-	_Atomic(size_t) at_work;   /* trainers that have not reached the end of the queue */
-	/* by step: the fingerprint that its trainer published; 0: none yet */
-	_Atomic(uint64_t) *applied;
+	struct training training;
+	_Atomic(size_t) at_work; /* trainers that have not reached the end of the input */
 	struct trainer *trainers;
 	struct evaluator evaluator;
+	uint64_t first_versions[VARIABLES]; /* of the variables, before the first step */
 	uint64_t started_ns, ended_ns;
 };
 
-/* `training` and `model` must outlive the job. A failure leaves nothing behind. */
-enum weir_status job_create(struct job *job, const struct job_settings *settings, const struct digits *training,
+/* The model must outlive the job. A failure leaves nothing behind. */
+enum weir_status job_create(struct job *job, const struct job_settings *settings, const struct digits *digits,
                             struct model *model, weir_error *error);
 /*
  * Starts all threads. If it fails, the threads have been requested to stop, and the caller must
@@ -83,17 +78,17 @@ enum weir_status job_create(struct job *job, const struct job_settings *settings
  */
 enum weir_status job_start(struct job *job, weir_error *error);
 void job_interrupt(struct job *job);
-/* Waits until all threads have ended. Returns the first failure of a thread. */
+/* Waits until all threads have ended, and ends the session. Returns the first failure. */
 enum weir_status job_join(struct job *job, weir_error *error);
 /* Must be called after job_join(), or when no thread was started. */
 enum weir_status job_destroy(struct job *job, weir_error *error);
 
 struct progress {
-	int64_t batches, examples, steps, passes;
-	double epoch, examples_per_second;
+	int64_t batches, examples, steps; /* of this run of the program */
+	double epoch;                     /* since the first step, that of a checkpoint included */
+	double examples_per_second;
 	double loss;     /* of training, a moving average */
 	double accuracy; /* on the held-out images; below 0: not measured yet */
-	size_t queued;
 	uint64_t live_versions;
 };
 struct progress job_progress(struct job *job);

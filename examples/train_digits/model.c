@@ -9,7 +9,6 @@
 #include "failure.h"
 #include "random.h"
 
-static const weir_shape image_shape = {1, {DIGIT_PIXELS}};
 static const weir_shape images_shape = {2, {-1, DIGIT_PIXELS}};
 static const weir_shape labels_shape = {1, {-1}};
 
@@ -23,7 +22,7 @@ static const struct {
 	[BIAS] = {"bias", {1, {DIGIT_CLASSES}}},
 };
 
-/* -- variables and queue ----------------------------------------------------------------------- */
+/* -- variables --------------------------------------------------------------------------------- */
 
 /* As large as keeps the variance from layer to layer (Glorot and Bengio, AISTATS 2010); biases are 0. */
 static float first_scale(const weir_shape *shape)
@@ -60,45 +59,6 @@ static enum weir_status create_variables(struct model *model, uint64_t seed, wei
 	return status;
 }
 
-static enum weir_status create_queue(struct model *model, uint64_t seed, weir_error *error)
-{
-	struct weir_tensor_component components[] = {{WEIR_F32, &image_shape, "image"},
-	                                             {WEIR_I64, &weir_shape_scalar, "label"}};
-	struct weir_tensor_queue_options options = {
-		WEIR_TENSOR_QUEUE_OPTIONS_INIT,
-		.capacity = QUEUE_CAPACITY,
-		.order = WEIR_QUEUE_SHUFFLE,
-		.min_after_dequeue = QUEUE_MIN_AFTER_DEQUEUE,
-		.seed = seed,
-		.name = "examples",
-		.components = components,
-		.component_count = 2,
-	};
-
-	return weir_tensor_queue_create(&options, &model->queue, error);
-}
-
-/* -- the graph --------------------------------------------------------------------------------- */
-
-static enum weir_status add_dequeue(struct model *model, weir_error *error)
-{
-	weir_output size, outs[2];
-	weir_tensor *number;
-	enum weir_status status = weir_tensor_scalar_i64(BATCH_SIZE, &number);
-
-	if (status != WEIR_OK)
-		return failure(error, status, "there is no memory for the size of a batch");
-	status = weir_op_constant(model->graph, "batch_size", number, &size, error);
-	weir_tensor_release(number);
-	if (status == WEIR_OK)
-		status = weir_op_dequeue_up_to(model->graph, "next_batch", model->queue, size, outs, 2, NULL, error);
-	if (status == WEIR_OK) {
-		model->images = outs[0];
-		model->labels = outs[1];
-	}
-	return status;
-}
-
 /* -- the functions ----------------------------------------------------------------------------- */
 
 /* logits = relu(images x hidden_weights + hidden_bias) x weights + bias */
@@ -116,8 +76,7 @@ static enum weir_status add_logits(weir_graph *graph, weir_output images, const 
 	           : WEIR_OK;
 }
 
-enum { IMAGES, LABELS, RATE, TRAIN_INPUTS, EVALUATE_INPUTS = RATE };
-enum { TRAIN_LOSS, TRAIN_STEP, TRAIN_PUBLISHED, TRAIN_RESULTS = TRAIN_PUBLISHED + PARAMETERS };
+enum { EVALUATE_INPUTS = RATE };
 
 /* Its arguments are the inputs, and then the variables. */
 static enum weir_status build_train(void *context, weir_graph *body, const struct weir_argument arguments[],
@@ -169,7 +128,7 @@ static enum weir_status create_functions(struct model *model, weir_error *error)
 	};
 	struct weir_function_options options = {WEIR_FUNCTION_OPTIONS_INIT,   .name = "train",
 	                                        .build = build_train,         .context = model,
-	                                        .parameters = inputs,         .parameter_count = TRAIN_INPUTS,
+	                                        .parameters = inputs,         .parameter_count = TRAIN_ARGUMENTS,
 	                                        .result_count = TRAIN_RESULTS};
 	enum weir_status status = weir_function_create(&options, &model->train, error);
 
@@ -185,15 +144,6 @@ static enum weir_status create_functions(struct model *model, weir_error *error)
 	return weir_function_create(&options, &model->evaluate, error);
 }
 
-static enum weir_status create_parts(struct model *model, uint64_t seed, weir_error *error)
-{
-	return create_variables(model, seed, error) || create_queue(model, seed, error) ||
-	               weir_graph_create(NULL, &model->graph, error) || add_dequeue(model, error) ||
-	               create_functions(model, error) || weir_session_create(model->graph, NULL, &model->session, error)
-	           ? error->code
-	           : WEIR_OK;
-}
-
 enum weir_status model_create(struct model *model, const struct digits *held_out, uint64_t seed, weir_error *error)
 {
 	enum weir_status status;
@@ -201,7 +151,9 @@ enum weir_status model_create(struct model *model, const struct digits *held_out
 	*model = (struct model){.held_out_count = held_out->count};
 	model->held_out_images = weir_tensor_retain(held_out->images);
 	model->held_out_labels = weir_tensor_retain(held_out->labels);
-	status = create_parts(model, seed, error);
+	status = create_variables(model, seed, error);
+	if (status == WEIR_OK)
+		status = create_functions(model, error);
 	if (status != WEIR_OK)
 		(void)model_destroy(model, NULL); /* the first failure is the one to report */
 	return status;
@@ -209,18 +161,12 @@ enum weir_status model_create(struct model *model, const struct digits *held_out
 
 enum weir_status model_destroy(struct model *model, weir_error *error)
 {
-	enum weir_status status = weir_session_destroy(model->session, error);
+	enum weir_status status = weir_function_destroy(model->train, error);
 
-	if (status == WEIR_OK)
-		status = weir_function_destroy(model->train, error);
 	if (status == WEIR_OK)
 		status = weir_function_destroy(model->evaluate, error);
 	if (status == WEIR_OK)
-		status = weir_graph_destroy(model->graph, error);
-	if (status == WEIR_OK)
 		status = weir_optimizer_destroy(model->optimizer, error);
-	if (status == WEIR_OK)
-		status = weir_tensor_queue_destroy(model->queue, error);
 	if (status != WEIR_OK)
 		return status;
 	for (int i = 0; i < PARAMETERS; i++)
@@ -233,53 +179,6 @@ enum weir_status model_destroy(struct model *model, weir_error *error)
 
 /* -- running them ---------------------------------------------------------------------------- */
 
-enum weir_status model_dequeue(struct model *model, weir_cancel *cancel, struct batch *batch, weir_error *error)
-{
-	weir_output fetches[] = {model->images, model->labels};
-	weir_tensor *results[2];
-	enum weir_status status =
-		weir_session_run(model->session, NULL, 0, fetches, 2, results, NULL, 0, WEIR_NO_DEADLINE, cancel, error);
-
-	if (status == WEIR_OK)
-		*batch = (struct batch){results[0], results[1]};
-	return status;
-}
-
-void batch_release(struct batch *batch)
-{
-	weir_tensor_release(batch->images);
-	weir_tensor_release(batch->labels);
-	*batch = (struct batch){NULL, NULL};
-}
-
-int64_t batch_count(const struct batch *batch)
-{
-	return weir_tensor_element_count(batch->labels);
-}
-
-enum weir_status model_train(struct model *model, const struct batch *batch, float learning_rate,
-                             struct training_step *step, weir_error *error)
-{
-	struct weir_argument arguments[TRAIN_INPUTS] = {
-		[IMAGES] = {.tensor = batch->images}, [LABELS] = {.tensor = batch->labels}};
-	weir_tensor *results[TRAIN_RESULTS];
-	enum weir_status status = weir_tensor_scalar_f32(learning_rate, &arguments[RATE].tensor);
-
-	if (status != WEIR_OK)
-		return failure(error, status, "there is no memory for the learning rate");
-	/* There is no cancel token: a batch that was dequeued is always trained on. */
-	status = weir_function_run(model->train, model->session, arguments, results, WEIR_NO_DEADLINE, NULL, NULL, error);
-	weir_tensor_release(arguments[RATE].tensor);
-	if (status != WEIR_OK)
-		return status;
-	step->loss = *(const float *)weir_tensor_data(results[TRAIN_LOSS]);
-	step->number = *(const int64_t *)weir_tensor_data(results[TRAIN_STEP]);
-	step->fingerprint = model_fingerprint(results + TRAIN_PUBLISHED);
-	for (int i = 0; i < TRAIN_RESULTS; i++)
-		weir_tensor_release(results[i]);
-	return WEIR_OK;
-}
-
 static int64_t count_equal(const weir_tensor *a, const weir_tensor *b)
 {
 	const int64_t *left = weir_tensor_data(a), *right = weir_tensor_data(b);
@@ -290,7 +189,8 @@ static int64_t count_equal(const weir_tensor *a, const weir_tensor *b)
 	return equal;
 }
 
-enum weir_status model_evaluate(struct model *model, const weir_read reads[], struct score *score, weir_error *error)
+enum weir_status model_evaluate(struct model *model, weir_session *session, const weir_read reads[],
+                                struct score *score, weir_error *error)
 {
 	struct weir_argument arguments[EVALUATE_INPUTS + PARAMETERS] = {
 		[IMAGES] = {.tensor = model->held_out_images}, [LABELS] = {.tensor = model->held_out_labels}};
@@ -299,8 +199,7 @@ enum weir_status model_evaluate(struct model *model, const weir_read reads[], st
 
 	for (int i = 0; i < PARAMETERS; i++)
 		arguments[EVALUATE_INPUTS + i].tensor = reads[i].tensor;
-	status =
-		weir_function_run(model->evaluate, model->session, arguments, results, WEIR_NO_DEADLINE, NULL, NULL, error);
+	status = weir_function_run(model->evaluate, session, arguments, results, WEIR_NO_DEADLINE, NULL, NULL, error);
 	if (status != WEIR_OK)
 		return status;
 	score->loss = *(const float *)weir_tensor_data(results[0]);

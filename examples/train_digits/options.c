@@ -11,32 +11,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_FEEDERS = 64, MAX_TRAINERS = 64, MAX_EPOCHS = 1000, MAX_REPLICAS = 16 };
+enum { MAX_THREADS = 64, MAX_TRAINERS = 64, MAX_EPOCHS = 1000, MAX_REPLICAS = 16 };
 
-static const char help[] = "usage: train_digits [OPTION]...\n"
-						   "\n"
-						   "Learns to tell handwritten digits apart. Feeder threads put images into a shuffle\n"
-						   "queue. Trainer threads take batches of 32 from it, and change two layers together by\n"
-						   "steps of Adam. An evaluator repeatedly takes snapshots of the variables. No thread\n"
-						   "waits for a lock. Ctrl-C ends the training early.\n"
-						   "\n"
-						   "  --threads N    feeder threads, 1 to 64 (4)\n"
-						   "  --trainers N   trainer threads, 1 to 64 (2)\n"
-						   "  --epochs N     how often every image is trained on, 1 to 1000 (30)\n"
-						   "  --seed N       of the first weights and of the shuffling (1); threads still race\n"
-						   "  --data FILE    rows of 64 pixels (0 to 16) and a digit, plain or gzip\n"
-						   "                 (examples/data/digits.csv.gz)\n"
-						   "  --json FILE    write the report and the learning curve there\n"
-						   "  --plot FILE    draw the learning curve there as SVG, with gnuplot\n"
-						   "  --replicas N   instead, N mirrors of the model learn from shards of each batch, and\n"
-						   "                 change together (1 to 16); or `mpi`: the processes that mpirun started\n"
-						   "                 (--trainers: threads that compute, 1 for each mirror)\n"
-						   "  --checkpoint FILE  of the replicas, after each step; they go on from it\n"
-						   "  --trace FILE   of the replicas' runs, for weir-trace\n"
-						   "  --help         this text\n"
-						   "\n"
-						   "Exit code: 0 success; 1 something failed, or a run of 30 epochs or more stayed\n"
-						   "below 95 % on images that it was not trained on; 2 bad options.\n";
+static const char help[] =
+	"usage: train_digits [OPTION]...\n"
+	"\n"
+	"Learns to tell handwritten digits apart. The images are a dataset, shuffled and put\n"
+	"into batches of 32 ahead of time. Trainer threads take them, and change two layers\n"
+	"together by steps of Adam. An evaluator repeatedly takes snapshots of the variables.\n"
+	"No thread waits for a lock. Ctrl-C ends the training early.\n"
+	"\n"
+	"  --threads N    threads that prepare batches, 1 to 64 (1)\n"
+	"  --trainers N   trainer threads, 1 to 64 (2)\n"
+	"  --epochs N     how often every image is trained on, 1 to 1000 (30)\n"
+	"  --seed N       of the first weights and of the shuffling (1); threads still race\n"
+	"  --data FILE    rows of 64 pixels (0 to 16) and a digit, plain or gzip\n"
+	"                 (examples/data/digits.csv.gz)\n"
+	"  --json FILE    write the report and the learning curve there\n"
+	"  --plot FILE    draw the learning curve there as SVG, with gnuplot\n"
+	"  --replicas N   instead, N mirrors of the model learn from shards of each batch, and\n"
+	"                 change together (1 to 16); or `mpi`: the processes that mpirun started\n"
+	"                 (--trainers: threads that compute, 1 for each mirror)\n"
+	"  --checkpoint FILE  saved now and then, and at the end; if it exists, the training goes on\n"
+	"                 from it (of replicas after each step)\n"
+	"  --trace FILE   write what each op did there, for weir-trace\n"
+	"  --help         this text\n"
+	"\n"
+	"Exit code: 0 success; 1 something failed, or a run of 30 epochs or more stayed\n"
+	"below 95 % on images that it was not trained on; 2 bad options.\n";
 
 static enum options_outcome bad(const char *what, const char *word, const char *expected)
 {
@@ -98,19 +100,19 @@ static enum options_outcome apply(int option, const char *word, struct options *
 	enum options_outcome outcome;
 
 	switch (option) {
-	case 't': return parse_size("--threads", word, MAX_FEEDERS, &options->job.feeders);
+	case 't': return parse_size("--threads", word, MAX_THREADS, &options->job.training.threads);
 	case 'T':
 		outcome = parse_size("--trainers", word, MAX_TRAINERS, &options->job.trainers);
 		options->replicas.threads = options->job.trainers;
 		return outcome;
-	case 'e': return parse_epochs(word, &options->job.epochs);
-	case 's': return parse_number("--seed", word, 0, UINT64_MAX, &options->job.seed);
+	case 'e': return parse_epochs(word, &options->job.training.epochs);
+	case 's': return parse_number("--seed", word, 0, UINT64_MAX, &options->job.training.seed);
 	case 'd': return parse_path("--data", word, &options->data);
 	case 'j': return parse_path("--json", word, &options->json);
 	case 'p': return parse_path("--plot", word, &options->plot);
 	case 'r': return parse_replicas(word, options);
-	case 'c': return parse_path("--checkpoint", word, &options->replicas.checkpoint);
-	case 'R': return parse_path("--trace", word, &options->replicas.trace);
+	case 'c': return parse_path("--checkpoint", word, &options->job.training.checkpoint);
+	case 'R': return parse_path("--trace", word, &options->job.training.trace);
 	case 'h': (void)fputs(help, stdout); return OPTIONS_HELP_SHOWN;
 	/* getopt has said why */
 	default: (void)fputs("see train_digits --help\n", stderr); return OPTIONS_BAD;
@@ -136,7 +138,7 @@ enum options_outcome options_parse(int count, char *words[], struct options *opt
 	int option;
 
 	*options = (struct options){
-		.job = {.feeders = 4, .trainers = 2, .epochs = DEFAULT_EPOCHS, .seed = 1},
+		.job = {.training = {.threads = 1, .epochs = DEFAULT_EPOCHS, .seed = 1}, .trainers = 2},
 		.data = "examples/data/digits.csv.gz",
 	};
 	while ((option = getopt_long(count, words, "h", known, NULL)) != -1) {
@@ -145,7 +147,9 @@ enum options_outcome options_parse(int count, char *words[], struct options *opt
 		if (outcome != OPTIONS_RUN)
 			return outcome;
 	}
-	options->replicas.epochs = options->job.epochs;
-	options->replicas.seed = options->job.seed;
+	options->replicas.epochs = options->job.training.epochs;
+	options->replicas.seed = options->job.training.seed;
+	options->replicas.checkpoint = options->job.training.checkpoint;
+	options->replicas.trace = options->job.training.trace;
 	return optind == count ? OPTIONS_RUN : bad("not an option:", words[optind], "");
 }

@@ -35,18 +35,16 @@ enum weir_status report_make(struct report *report, struct job *job, int interru
 	*report = (struct report){
 		.job = job,
 		.progress = job_progress(job),
-		.final_step = *(const int64_t *)weir_tensor_data(reads[STEP].tensor),
+		.final = job->training.final,
+		.steps = *(const int64_t *)weir_tensor_data(reads[STEP].tensor) - job->training.first_step,
 		.torn = job_torn_snapshots(job),
 		.interrupted = interrupted,
-		.threshold_applies = !interrupted && job->settings.epochs >= DEFAULT_EPOCHS,
+		.threshold_applies = !interrupted && job->settings.training.epochs >= DEFAULT_EPOCHS,
 		.seconds = (double)(job->ended_ns - job->started_ns) / 1e9,
 		.clock_ns = clock_cost(),
 		.reclaim = {WEIR_RECLAIM_STATS_INIT},
 	};
-	status = model_evaluate(job->model, reads, &report->final, error);
 	weir_read_release_many(reads, VARIABLES);
-	if (status != WEIR_OK)
-		return status;
 	status = weir_reclaim_get_stats(&report->reclaim);
 	return status == WEIR_OK ? WEIR_OK : failure(error, status, "cannot read the statistics of reclamation");
 }
@@ -78,14 +76,14 @@ void report_print(const struct report *report)
 	const struct progress *progress = &report->progress;
 
 	(void)printf("%s%.1f of %" PRId64 " epochs in %.2f s\n", report->interrupted ? "Interrupted: " : "",
-	             progress->epoch, job->settings.epochs, report->seconds);
+	             progress->epoch, job->settings.training.epochs, report->seconds);
 	(void)printf("%-18s %.4f: %" PRId64 " of %" PRId64 " images that it was not trained on\n", "Held-out accuracy",
 	             accuracy(report), report->final.right, job->model->held_out_count);
 	(void)printf("%-18s %.0f examples/s\n", "Speed", progress->examples_per_second);
-	(void)printf("%-18s %" PRId64 " applied; %" PRId64 " batches dequeued\n", "Training steps", report->final_step,
-	             progress->batches);
+	(void)printf("%-18s %" PRId64 " applied, from step %" PRId64 " on; %" PRId64 " batches taken\n", "Training steps",
+	             report->steps, job->training.first_step, progress->batches);
 	(void)printf("%-18s %" PRId64 " of %" PRId64 " forward and backward passes computed again\n", "Conflicts",
-	             progress->passes - progress->steps, progress->passes);
+	             progress->batches - progress->steps, progress->batches);
 	(void)printf("%-18s %" PRId64 " taken, %" PRId64 " evaluated, %" PRId64
 	             " torn (versions, step and contents compared)\n",
 	             "Snapshots", job->evaluator.snapshots, job->evaluator.evaluations, report->torn);
@@ -107,16 +105,18 @@ int report_check(const struct report *report)
 {
 	const struct job *job = report->job;
 	const struct progress *progress = &report->progress;
+	int64_t before = job->training.first_step * BATCH_SIZE, total = job->training.row_count;
+	int64_t expected = before < total ? total - before : 0, dropped = (int64_t)weir_trace_dropped(job->training.trace);
 	int wrong = 0;
 
 	wrong += complain(report->torn != 0, "torn snapshots", report->torn, 0);
-	wrong += complain(report->final_step != progress->batches, "training steps applied", report->final_step,
-	                  progress->batches);
+	wrong += complain(report->steps != progress->batches, "training steps applied", report->steps, progress->batches);
 	wrong +=
 		complain(progress->steps != progress->batches, "training steps counted", progress->steps, progress->batches);
-	wrong += complain(progress->passes != progress->steps, "passes", progress->passes, progress->steps);
 	if (!report->interrupted)
-		wrong += complain(progress->examples != job->total, "examples trained on", progress->examples, job->total);
+		wrong += complain(progress->examples != expected, "examples trained on", progress->examples, expected);
+	if (job->training.trace != NULL)
+		wrong += complain(dropped != 0, "records of the trace dropped", dropped, 0);
 	if (report->threshold_applies && !(accuracy(report) >= least_accuracy)) {
 		(void)fprintf(stderr, "train_digits: wrong: held-out accuracy: %.4f, expected at least %.2f\n",
 		              accuracy(report), least_accuracy);
@@ -150,10 +150,12 @@ static void write_curve(FILE *file, const struct evaluator *evaluator)
 
 static void write_settings(FILE *file, const struct job_settings *settings)
 {
+	const struct training_settings *training = &settings->training;
+
 	(void)fprintf(file,
 	              "  \"settings\": {\"threads\": %zu, \"trainers\": %zu, \"epochs\": %" PRId64 ", \"seed\": %" PRIu64
 	              ", \"batch\": %d},\n",
-	              settings->feeders, settings->trainers, settings->epochs, settings->seed, BATCH_SIZE);
+	              training->threads, settings->trainers, training->epochs, training->seed, BATCH_SIZE);
 }
 
 int report_write_json(const struct report *report, FILE *file)
@@ -168,10 +170,10 @@ int report_write_json(const struct report *report, FILE *file)
 	(void)fprintf(file,
 	              "  \"examples_per_second\": %.1f,\n  \"held_out_accuracy\": %.6f,\n  \"held_out_loss\": %.6f,\n",
 	              progress->examples_per_second, accuracy(report), (double)report->final.loss);
-	(void)fprintf(file, "  \"batches_dequeued\": %" PRId64 ",\n  \"steps_applied\": %" PRId64 ",\n", progress->batches,
-	              report->final_step);
+	(void)fprintf(file, "  \"batches_taken\": %" PRId64 ",\n  \"steps_applied\": %" PRId64 ",\n", progress->batches,
+	              report->steps);
 	(void)fprintf(file, "  \"passes_again\": %" PRId64 ",\n  \"snapshots\": %" PRId64 ",\n",
-	              progress->passes - progress->steps, job->evaluator.snapshots);
+	              progress->batches - progress->steps, job->evaluator.snapshots);
 	(void)fprintf(file, "  \"snapshots_evaluated\": %" PRId64 ",\n  \"snapshots_torn\": %" PRId64 ",\n",
 	              job->evaluator.evaluations, report->torn);
 	write_latency(file, "read_ns", &job->evaluator.read);

@@ -13,7 +13,7 @@ struct report {
 	struct job *job;
 	struct progress progress; /* at the end of the run */
 	struct score final;       /* of the final values of the variables */
-	int64_t final_step;       /* the final value of the variable */
+	int64_t steps;            /* made in this run, as the variable says */
 	int64_t torn;
 	int interrupted;
 	int threshold_applies;

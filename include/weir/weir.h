@@ -18,7 +18,6 @@
 #include <weir/log.h>
 #include <weir/metrics.h>
 #include <weir/mirrors.h>
-#include <weir/mpsc.h>
 #include <weir/multi_queue.h>
 #include <weir/pending.h>
 #include <weir/pool.h>

@@ -35,7 +35,7 @@ NOTICING = {
     "reclaim": ("reclaim", "reclaim_budget", "reclaim_threads", "crowd", "asymmetric", "var",
                 "snapshot", "commit", "list"),
     "metrics": ("metrics",),
-    "ring": ("ring", "ring_list", "priority_queue", "mpsc", "spsc", "queue"),
+    "ring": ("ring", "ring_list", "priority_queue", "spsc", "queue"),
     "var": ("var", "named_store", "snapshot", "commit", "txn", "watch", "var_history"),
     "store": ("named_store",),
     "shm": ("shm_ring", "shm_latest"),

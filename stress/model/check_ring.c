@@ -1,5 +1,5 @@
 /*
- * check_ring.c - the ring for any number of consumers and the ring for one consumer, in every format.
+ * check_ring.c - the ring, in every format.
  *
  * A scope gives each thread a row of calls, a letter each; LETTERS says what each letter does.
  *
@@ -24,8 +24,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <weir/ring.h>
 
-#include "any_ring.h"
 #include "model/judged.h"
 #include "model/scope.h"
 #include "ring/layout.h"
@@ -120,7 +120,7 @@ static const struct scope {
 			{"apart_n1_2_producers_x2_2_consumers_x2", 1, {"oee", "oee", "dd", "dd"}, 0, 0, 0, 0, 0},
 			{"apart_n2_2_producers_x2_2_consumers_x2", 2, {"oee", "oee", "dd", "dd"}, 0, 0, 0, 0, 0},
 },
-  /* With states merged, of both kinds. */
+  /* With states merged. */
 	both_answers[] =
 		{
 			{"apart_n2_full_beside_empty_producers_x2_and_x1_1_consumer_x2", 2, {"oee", "oe", "dd"}, 0, 0, 0, 0, 0},
@@ -164,9 +164,8 @@ static const struct scope {
 
 static struct scene {
 	const struct scope *scope;
-	enum any_ring_kind kind;
 	enum weir_ring_format format;
-	struct any_ring ring;
+	weir_ring *ring;
 	struct value values[ROWS][CALLS + 1];
 	/* Written by each thread for itself. */
 	int put[ROWS], accepted[ROWS]; /* values offered; the last place that was enqueued */
@@ -239,11 +238,7 @@ static void judge_take(enum weir_status status, const uint64_t values[], size_t 
 		judged_take(status, 0);
 	for (size_t i = 0; status == WEIR_OK && i < done; i++)
 		judged_take(WEIR_OK, number_at(values[i]));
-	/*
-	 * The single consumer of mpsc has no fence before the look that ends a batch, so the end of the
-	 * batch does not mean "empty".
-	 */
-	if (status == WEIR_OK && done < count && !may_close() && scene.kind == ANY_RING_MPMC)
+	if (status == WEIR_OK && done < count && !may_close())
 		judged_take(WEIR_WOULD_BLOCK, 0);
 }
 
@@ -257,8 +252,8 @@ static void put(size_t me, size_t count)
 		values[i] = next_value(me);
 
 	weir_model_call_begins(0);
-	status = count == 1 ? any_ring_try_enqueue(scene.ring, values[0])
-	                    : any_ring_try_enqueue_many(scene.ring, values, count, &done);
+	status = count == 1 ? weir_ring_try_enqueue(scene.ring, values[0])
+	                    : weir_ring_try_enqueue_many(scene.ring, values, count, &done);
 	weir_model_call_ends(0);
 	note_answer(me, status, done);
 	judge_put(me, status, count, done);
@@ -291,8 +286,8 @@ static void take(size_t me, size_t count)
 	size_t done = 1;
 
 	weir_model_call_begins(1);
-	status = count == 1 ? any_ring_try_dequeue(scene.ring, &values[0])
-	                    : any_ring_try_dequeue_many(scene.ring, values, count, &done);
+	status = count == 1 ? weir_ring_try_dequeue(scene.ring, &values[0])
+	                    : weir_ring_try_dequeue_many(scene.ring, values, count, &done);
 	weir_model_call_ends(1);
 	note_answer(me, status, done);
 	judge_take(status, values, count, done);
@@ -311,7 +306,7 @@ static void ask(size_t me)
 	int closed;
 
 	weir_model_call_begins(2);
-	closed = any_ring_closed(scene.ring);
+	closed = weir_ring_closed(scene.ring);
 	weir_model_call_ends(2);
 	judged_closed(closed);
 	if (closed)
@@ -322,7 +317,7 @@ static void close_it(size_t me)
 {
 	scene.note = 1;
 	weir_model_call_begins(3);
-	any_ring_close(scene.ring);
+	weir_ring_close(scene.ring);
 	weir_model_call_ends(3);
 	judged_close(0);
 	know_closed(me);
@@ -330,7 +325,7 @@ static void close_it(size_t me)
 
 static void look_at_size(void)
 {
-	weir_model_assert(any_ring_size_approx(scene.ring) <= scene.scope->capacity);
+	weir_model_assert(weir_ring_size_approx(scene.ring) <= scene.scope->capacity);
 }
 
 #define LETTERS(LETTER) \
@@ -358,11 +353,6 @@ static void call(size_t me, char what)
 	}
 }
 
-static weir_ring *layout(void)
-{
-	return scene.ring.mpsc != NULL ? (weir_ring *)(void *)scene.ring.mpsc : scene.ring.mpmc;
-}
-
 static void thread(void *context, size_t me)
 {
 	(void)context;
@@ -375,37 +365,37 @@ static void pass_a_batch(void)
 	uint64_t values[2] = {1, 2};
 	size_t done;
 
-	weir_model_assert(any_ring_try_enqueue_many(scene.ring, values, 2, &done) == WEIR_OK && done == 2);
-	weir_model_assert(any_ring_try_dequeue_many(scene.ring, values, 2, &done) == WEIR_OK && done == 2);
+	weir_model_assert(weir_ring_try_enqueue_many(scene.ring, values, 2, &done) == WEIR_OK && done == 2);
+	weir_model_assert(weir_ring_try_dequeue_many(scene.ring, values, 2, &done) == WEIR_OK && done == 2);
 }
 
 /* The ticket of the first value. */
 static uint64_t begins_with(void)
 {
-	return scene.format == WEIR_RING_FORMAT_SPAN16 ? first_ticket(layout()) : 0;
+	return scene.format == WEIR_RING_FORMAT_SPAN16 ? first_ticket(scene.ring) : 0;
 }
 
 /* Stores old hints, as if threads had been stopped before they stored newer ones. */
 static void make_hints_old(uint64_t hint)
 {
-	/* A single consumer has no hint except its head, nor has the span ring. */
-	if (scene.kind == ANY_RING_MPMC && scene.format != WEIR_RING_FORMAT_SPAN16)
-		weiri_store_relaxed(&layout()->head_hint, hint);
-	weiri_store_relaxed(&layout()->tail_hint, begins_with() + hint);
+	if (scene.format != WEIR_RING_FORMAT_SPAN16) /* which has no hint of its head */
+		weiri_store_relaxed(&scene.ring->head_hint, hint);
+	weiri_store_relaxed(&scene.ring->tail_hint, begins_with() + hint);
 }
 
 static void setup(void *context)
 {
+	struct weir_ring_options options = {WEIR_RING_OPTIONS_INIT, .format = scene.format};
 	uint64_t value;
 
 	(void)context;
-	weir_model_assert(any_ring_create(scene.kind, scene.scope->capacity, scene.format, &scene.ring) == WEIR_OK);
+	weir_model_assert(weir_ring_create(scene.scope->capacity, &options, &scene.ring, NULL) == WEIR_OK);
 	judged_as_fifo(scene.scope->capacity);
 	for (unsigned i = 0; i < scene.scope->batches; i++)
 		pass_a_batch();
 	for (unsigned i = 0; i < scene.scope->passed; i++)
-		weir_model_assert(any_ring_try_enqueue(scene.ring, i) == WEIR_OK &&
-		                  any_ring_try_dequeue(scene.ring, &value) == WEIR_OK && value == i);
+		weir_model_assert(weir_ring_try_enqueue(scene.ring, i) == WEIR_OK &&
+		                  weir_ring_try_dequeue(scene.ring, &value) == WEIR_OK && value == i);
 	for (unsigned i = 0; i < scene.scope->inside; i++)
 		put(ROWS - 1, 1);
 	if (scene.scope->hint != 0)
@@ -439,7 +429,7 @@ static int take_left(uint64_t *value)
 	enum weir_status status;
 
 	weir_model_call_begins(1);
-	status = any_ring_try_dequeue(scene.ring, value);
+	status = weir_ring_try_dequeue(scene.ring, value);
 	weir_model_call_ends(1);
 	judge_take(status, value, 1, 1);
 	return status == WEIR_OK;
@@ -477,12 +467,12 @@ static uint64_t said_by(const _Atomic(uint64_t) *hint)
 {
 	uint64_t ticket = weiri_load_relaxed(hint);
 
-	return (ticket >> layout()->shape.shift) * scene.scope->capacity + (ticket & layout()->shape.mask);
+	return (ticket >> scene.ring->shape.shift) * scene.scope->capacity + (ticket & scene.ring->shape.mask);
 }
 
 static void check_hints(void)
 {
-	uint64_t head = said_by(&layout()->head_hint), tail = said_by(&layout()->tail_hint);
+	uint64_t head = said_by(&scene.ring->head_hint), tail = said_by(&scene.ring->tail_hint);
 	uint64_t in = scene.scope->passed + 2 * scene.scope->batches, out = in;
 
 	for (size_t i = 0; i < ROWS; i++) {
@@ -490,14 +480,13 @@ static void check_hints(void)
 		out += (uint64_t)scene.out[i];
 	}
 	if (scene.format == WEIR_RING_FORMAT_SPAN16) {
-		head = weiri_load_relaxed(&layout()->head);
-		weir_model_assert(ticket_in(head) + offset_in(head) == begins_with() + out);       /* N3 */
-		weir_model_assert(weiri_load_relaxed(&layout()->tail_hint) <= begins_with() + in); /* N5 */
-		weir_model_assert(weiri_load_relaxed(&layout()->limit) <= begins_with() + out + scene.scope->capacity);
+		head = weiri_load_relaxed(&scene.ring->head);
+		weir_model_assert(ticket_in(head) + offset_in(head) == begins_with() + out);         /* N3 */
+		weir_model_assert(weiri_load_relaxed(&scene.ring->tail_hint) <= begins_with() + in); /* N5 */
+		weir_model_assert(weiri_load_relaxed(&scene.ring->limit) <= begins_with() + out + scene.scope->capacity);
 		return;
 	}
-	weir_model_assert(tail <= in && head <= out);                  /* I4 */
-	weir_model_assert(scene.kind == ANY_RING_MPMC || head == out); /* M1 of mpsc.c */
+	weir_model_assert(tail <= in && head <= out); /* I4 */
 }
 
 static void finish(void *context)
@@ -507,17 +496,17 @@ static void finish(void *context)
 		note_outcome();
 	check_hints();
 	drain();
-	any_ring_destroy(scene.ring);
+	weir_ring_destroy(scene.ring, NULL);
 }
 
-static struct weir_model_program prepare(const struct scope *scope, enum any_ring_kind kind,
-                                         enum weir_ring_format format, char name[static SCOPE_NAME])
+static struct weir_model_program prepare(const struct scope *scope, enum weir_ring_format format,
+                                         char name[static SCOPE_NAME])
 {
 	static const char *const formats[] = {
 		[WEIR_RING_FORMAT_LTQ16] = "ltq16", [WEIR_RING_FORMAT_LTQ64] = "ltq64", [WEIR_RING_FORMAT_SPAN16] = "span16"};
 
-	(void)snprintf(name, SCOPE_NAME, "%s_%s_%s", kind == ANY_RING_MPSC ? "mpsc" : "ring", formats[format], scope->name);
-	scene = (struct scene){.scope = scope, .kind = kind, .format = format};
+	(void)snprintf(name, SCOPE_NAME, "ring_%s_%s", formats[format], scope->name);
+	scene = (struct scene){.scope = scope, .format = format};
 	return (struct weir_model_program){
 		name, scope_threads(scope->calls, THREADS), &scene, sizeof(scene), setup, thread, finish};
 }
@@ -525,9 +514,8 @@ static struct weir_model_program prepare(const struct scope *scope, enum any_rin
 /* The reduction loses no outcome: the outcomes with it are those without it. */
 static int check_reduction(const struct scope *scope, enum weir_ring_format format)
 {
-	static const enum any_ring_kind kind = ANY_RING_MPMC;
 	char name[SCOPE_NAME];
-	struct weir_model_program program = prepare(scope, kind, format, name);
+	struct weir_model_program program = prepare(scope, format, name);
 	struct weir_model_result reduced, all;
 	uint64_t met[OUTCOMES];
 	size_t count, same = 0;
@@ -560,12 +548,12 @@ static int check_reduction(const struct scope *scope, enum weir_ring_format form
 }
 
 /* A thread that is stopped at any of its steps blocks no other thread. */
-static int check_progress(const struct scope *scope, enum any_ring_kind kind, enum weir_ring_format format)
+static int check_progress(const struct scope *scope, enum weir_ring_format format)
 {
 	static const char *const calls[WEIR_MODEL_CALLS + 1] = {"enqueue", "dequeue", NULL};
 	static const uint32_t bounds[WEIR_MODEL_CALLS] = {0};
 	char name[SCOPE_NAME];
-	struct weir_model_program program = prepare(scope, kind, format, name);
+	struct weir_model_program program = prepare(scope, format, name);
 
 	return scope_stops(&program, scope_long() ? 0 : 2000, calls, bounds);
 }
@@ -577,30 +565,18 @@ static int check_progress(const struct scope *scope, enum any_ring_kind kind, en
 static int measure(enum weir_ring_format format)
 {
 	char name[SCOPE_NAME];
-	struct weir_model_program program = prepare(&scopes[0], ANY_RING_MPMC, format, name);
+	struct weir_model_program program = prepare(&scopes[0], format, name);
 
 	return scope_random(&program, 500000);
 }
 
-/* Returns 1 if the scope suits the kind: at most one thread dequeues. */
-static int fits(const struct scope *scope, enum any_ring_kind kind)
-{
-	int consumers = 0;
-
-	for (size_t i = 0; i < THREADS && scope->calls[i] != NULL; i++)
-		consumers += strpbrk(scope->calls[i], "dbB") != NULL;
-	return kind == ANY_RING_MPMC || consumers == 1;
-}
-
-static int check_small(enum any_ring_kind kind, enum weir_ring_format format)
+static int check_small(enum weir_ring_format format)
 {
 	int bad = 0;
 	char name[SCOPE_NAME];
 
 	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
-		if (!fits(&scopes[i], kind))
-			continue;
-		struct weir_model_program program = prepare(&scopes[i], kind, format, name);
+		struct weir_model_program program = prepare(&scopes[i], format, name);
 
 		bad |= scope_as_far_as(&program, scope_long() ? 0 : 500000);
 	}
@@ -613,7 +589,7 @@ static int check_large(enum weir_ring_format format)
 	char name[SCOPE_NAME];
 
 	for (size_t i = 0; i < sizeof(large) / sizeof(large[0]); i++) {
-		struct weir_model_program program = prepare(&large[i], ANY_RING_MPMC, format, name);
+		struct weir_model_program program = prepare(&large[i], format, name);
 
 		bad |= scope_preemptions(&program, 0);
 		bad |= scope_as_far_as(&program, 100000);
@@ -622,14 +598,14 @@ static int check_large(enum weir_ring_format format)
 }
 
 /* `alike`: the threads with the same calls that are interchangeable. */
-static int check_states(const struct scope of[], size_t count, enum any_ring_kind kind, enum weir_ring_format format,
-                        uint64_t most, unsigned alike)
+static int check_states(const struct scope of[], size_t count, enum weir_ring_format format, uint64_t most,
+                        unsigned alike)
 {
 	int bad = 0;
 	char name[SCOPE_NAME];
 
 	for (size_t i = 0; i < count; i++) {
-		struct weir_model_program program = prepare(&of[i], kind, format, name);
+		struct weir_model_program program = prepare(&of[i], format, name);
 
 		bad |= scope_merged_alike(&program, most, alike & scope_alike(of[i].calls, program.threads));
 	}
@@ -646,21 +622,20 @@ static int check_merged(enum weir_ring_format format)
 	size_t quick = narrow ? QUICK_64 : QUICK_16;
 	uint64_t most = scope_long() ? narrow ? 600000000 : 400000000 : narrow ? 150000 : 1200000;
 
-	return check_states(merged, scope_long() ? sizeof(merged) / sizeof(merged[0]) : quick, ANY_RING_MPMC, format, most,
-	                    ~0u);
+	return check_states(merged, scope_long() ? sizeof(merged) / sizeof(merged[0]) : quick, format, most, ~0u);
 }
 
-static int check_both_answers(enum any_ring_kind kind, enum weir_ring_format format)
+static int check_both_answers(enum weir_ring_format format)
 {
-	return check_states(both_answers, sizeof(both_answers) / sizeof(both_answers[0]), kind, format,
-	                    scope_long() ? 0 : 500000, 0);
+	return check_states(both_answers, sizeof(both_answers) / sizeof(both_answers[0]), format, scope_long() ? 0 : 500000,
+	                    0);
 }
 
 /* Producers are not identical, because each has its own place for spare cells. */
 static int check_apart(void)
 {
-	return check_states(apart, scope_long() ? sizeof(apart) / sizeof(apart[0]) : QUICK_APART, ANY_RING_MPMC,
-	                    WEIR_RING_FORMAT_LTQ64, scope_long() ? 600000000 : 1000000, ~2u);
+	return check_states(apart, scope_long() ? sizeof(apart) / sizeof(apart[0]) : QUICK_APART, WEIR_RING_FORMAT_LTQ64,
+	                    scope_long() ? 600000000 : 1000000, ~2u);
 }
 
 /* What only a ring of spans has: cells. */
@@ -670,29 +645,29 @@ static int check_spans(void)
 	char name[SCOPE_NAME];
 
 	for (size_t i = 0; i < sizeof(spans) / sizeof(spans[0]); i++) {
-		struct weir_model_program program = prepare(&spans[i], ANY_RING_MPMC, WEIR_RING_FORMAT_SPAN16, name);
+		struct weir_model_program program = prepare(&spans[i], WEIR_RING_FORMAT_SPAN16, name);
 
 		bad |= scope_as_far_as(&program, scope_long() ? 0 : 300000);
-		bad |= check_progress(&spans[i], ANY_RING_MPMC, WEIR_RING_FORMAT_SPAN16);
+		bad |= check_progress(&spans[i], WEIR_RING_FORMAT_SPAN16);
 	}
 	return bad | check_states(merged_spans, scope_long() ? sizeof(merged_spans) / sizeof(merged_spans[0]) : QUICK_SPANS,
-	                          ANY_RING_MPMC, WEIR_RING_FORMAT_SPAN16, scope_long() ? 400000000 : 1200000, ~0u);
+	                          WEIR_RING_FORMAT_SPAN16, scope_long() ? 400000000 : 1200000, ~0u);
 }
 
-static int check_planted(enum any_ring_kind kind, enum weir_ring_format format)
+static int check_planted(enum weir_ring_format format)
 {
 	char name[SCOPE_NAME];
-	struct weir_model_program program = prepare(&planted, kind, format, name);
+	struct weir_model_program program = prepare(&planted, format, name);
 
 	return scope_finds(&program, judged_wrong);
 }
 
-static int check_all_progress(enum any_ring_kind kind, enum weir_ring_format format)
+static int check_all_progress(enum weir_ring_format format)
 {
 	int bad = 0;
 
 	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++)
-		bad |= fits(&scopes[i], kind) && check_progress(&scopes[i], kind, format);
+		bad |= check_progress(&scopes[i], format);
 	return bad;
 }
 
@@ -716,16 +691,12 @@ int main(int argc, char **argv)
 	scope_letters(argc, argv, letters);
 	scope_arguments(argc, argv);
 	/* the quickest first */
-	bad = check_small(ANY_RING_MPMC, ltq64) | check_small(ANY_RING_MPMC, ltq16);
-	bad |= check_small(ANY_RING_MPSC, ltq64) | check_small(ANY_RING_MPSC, ltq16);
-	bad |= check_small(ANY_RING_MPMC, span16) | check_both_answers(ANY_RING_MPMC, span16);
-	bad |= check_all_progress(ANY_RING_MPMC, span16) | check_spans() | check_planted(ANY_RING_MPMC, span16);
-	bad |= check_both_answers(ANY_RING_MPMC, ltq64) | check_both_answers(ANY_RING_MPMC, ltq16);
-	bad |= check_both_answers(ANY_RING_MPSC, ltq64) | check_both_answers(ANY_RING_MPSC, ltq16);
-	bad |=
-		check_planted(ANY_RING_MPMC, ltq64) | check_planted(ANY_RING_MPMC, ltq16) | check_planted(ANY_RING_MPSC, ltq64);
-	bad |= check_all_progress(ANY_RING_MPMC, ltq64) | check_all_progress(ANY_RING_MPMC, ltq16);
-	bad |= check_all_progress(ANY_RING_MPSC, ltq64) | check_all_progress(ANY_RING_MPSC, ltq16);
+	bad = check_small(ltq64) | check_small(ltq16);
+	bad |= check_small(span16) | check_both_answers(span16);
+	bad |= check_all_progress(span16) | check_spans() | check_planted(span16);
+	bad |= check_both_answers(ltq64) | check_both_answers(ltq16);
+	bad |= check_planted(ltq64) | check_planted(ltq16);
+	bad |= check_all_progress(ltq64) | check_all_progress(ltq16);
 	bad |= check_merged(ltq16) | check_merged(ltq64) | check_merged(span16) | check_apart();
 	bad |= check_large(ltq64) | check_large(ltq16) | check_large(span16);
 	bad |= check_all_reductions(ltq16) | (scope_long() ? check_all_reductions(ltq64) : 0);

@@ -16,11 +16,15 @@ static void check(int condition)
 		abort();
 }
 
-static void check_digits(const struct digits *digits)
+static void check_digits(struct digits *digits)
 {
-	const float *pixels = weir_tensor_data(digits->images);
-	const int64_t *labels = weir_tensor_data(digits->labels);
+	const float *pixels;
+	const int64_t *labels;
 
+	check(digits_stack(digits, NULL) == WEIR_OK);
+	pixels = weir_tensor_data(digits->images);
+	labels = weir_tensor_data(digits->labels);
+	check(weir_tensor_element_count(digits->labels) == digits->count);
 	for (int64_t i = 0; i < digits->count * DIGIT_PIXELS; i++)
 		check(pixels[i] >= 0 && pixels[i] <= 1);
 	for (int64_t i = 0; i < digits->count; i++)
@@ -43,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_digits(&held_out);
 	} else {
 		check(strstr(error.message, ": line ") != NULL);
-		check(training.images == NULL && held_out.labels == NULL);
+		check(training.rows == NULL && held_out.rows == NULL);
 	}
 	digits_release(&training);
 	digits_release(&held_out);

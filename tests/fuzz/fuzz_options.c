@@ -11,8 +11,8 @@ static void check(const struct options *options)
 {
 	const struct job_settings *job = &options->job;
 
-	if (job->feeders < 1 || job->feeders > 64 || job->trainers < 1 || job->trainers > 64 || job->epochs < 1 ||
-	    job->epochs > 1000 || options->data == NULL || options->data[0] == '\0')
+	if (job->training.threads < 1 || job->training.threads > 64 || job->trainers < 1 || job->trainers > 64 ||
+	    job->training.epochs < 1 || job->training.epochs > 1000 || options->data == NULL || options->data[0] == '\0')
 		abort();
 }
 

@@ -35,9 +35,8 @@
  *     an index. So a ring of capacity 1 works, and a refusal is one load, which is its
  *     linearization point.
  *   - NBLFQ walks slot by slot from an old index; here the walk leaps, and is logarithmic.
- *   - LTQ adds closing with an exact end (TOMB), refusals that hold in C11 (S below), whole 64-bit
- *     values on machines without a CAS of two words (ltq64.c), and a cheaper dequeue for a consumer
- *     that is alone (mpsc.c).
+ *   - LTQ adds closing with an exact end (TOMB), refusals that hold in C11 (S below), and whole
+ *     64-bit values on machines without a CAS of two words (ltq64.c).
  *
  * Invariants
  *   I1  the state of a slot only grows; TOMB is last
@@ -72,8 +71,7 @@
  *   costs nothing: a look stays a plain load, and a CAS is locked in any case. AArch64 has LDAR and
  *   CASAL; POWER and RISC-V pay a full fence each time.
  * Not in S: `closed` and the tombstone, because a thread that knows of one gets no more answers
- *   that depend on other slots. The dequeue of a consumer that is alone is not in S either; it has
- *   a fence instead (mpsc.c).
+ *   that depend on other slots.
  * Closing. Enqueues that start later see `closed`. An enqueue that started earlier may still
  *   succeed. A dequeue that finds the ring empty and closed therefore buries the free ticket first
  *   (free -> TOMB by CAS). From then on every enqueue meets TOMB, and by I2 none passes it. So no
@@ -119,11 +117,6 @@ struct slot_format {
 	 * held. Returns false if it has changed. [S; P2 release; acquire on failure]
 	 */
 	bool (*drain)(weir_ring *ring, size_t index, const struct look *seen, uint64_t *value);
-	/*
-	 * The same for the only thread that dequeues: a slot that it saw full stays full, so a store
-	 * suffices. Returns the value. [P2 release]
-	 */
-	uint64_t (*take)(weir_ring *ring, size_t index, const struct look *seen);
 	/* Buries the slot, which was free in `seen`. Returns false if it has changed. [P3 release] */
 	bool (*bury)(weir_ring *ring, size_t index, const struct look *seen);
 };
@@ -329,75 +322,6 @@ static WEIRI_ALWAYS_INLINE size_t walk_dequeue(weir_ring *ring, const struct slo
 	if (WEIRI_LIKELY(done != 0))
 		leave(&ring->head_hint, ticket);
 	return done;
-}
-
-/*
- * For the only thread that dequeues, when it finds the head free. If the thread has dequeued since
- * its last fence, runs a fence and returns true; the caller then looks again.
- */
-static inline bool fence_behind_takes(weir_ring *ring, uint64_t ticket)
-{
-	if (ring->fenced_head == ticket)
-		return false;
-	ring->fenced_head = ticket;
-	/*
-	 * [seq_cst F1] between the store in take() and the look that says "empty", as in Dekker's
-	 * pattern; fill() and the look that says "full" are the other side (mpsc.c).
-	 */
-	weiri_fence_seq_cst();
-	return true;
-}
-
-/*
- * walk_dequeue() for the only thread that dequeues (mpsc.c). head_hint is then the head itself, and
- * no other thread interferes. A refusal acquires as much as one of walk_dequeue(): this thread
- * dequeued all that stood before the slot that it finds free.
- */
-static WEIRI_ALWAYS_INLINE size_t walk_dequeue_alone(weir_ring *ring, const struct slot_format *format,
-                                                     uint64_t values[], size_t count, enum weir_status *status)
-{
-	const struct weiri_ring_shape shape = ring->shape;
-	/* [relaxed] only this thread writes it; other threads read it only for a size. */
-	uint64_t ticket = weiri_load_relaxed(&ring->head_hint);
-	size_t done = 0;
-
-	*status = WEIR_OK;
-	while (done < count) {
-		size_t index = index_of(shape, ticket);
-		struct look seen = format->look(ring, index);
-
-		if (WEIRI_LIKELY(seen.state == full_in(shape, ticket))) {
-			values[done++] = format->take(ring, index, &seen);
-			ticket = next_of(shape, ticket);
-		} else if (seen.state >= STATE_TOMB) { /* closed and drained: an earlier call said so */
-			*status = WEIR_OUT_OF_RANGE;
-			break;
-		} else if (done == 0 && fence_behind_takes(ring, ticket)) {
-			continue; /* a batch that ends early does not say "empty" */
-		} else if (end_of_ring(ring, format, ticket, &seen, WEIRI_RING_SEAL, status)) {
-			break;
-		} else { /* an enqueue was faster than the tombstone */
-			*status = WEIR_OK;
-		}
-	}
-	if (done != 0)
-		weiri_store_relaxed(&ring->head_hint, ticket);
-	return done;
-}
-
-/* The common case of one value. Returns false if nothing was done. */
-static WEIRI_ALWAYS_INLINE bool dequeue_alone_at_head(weir_ring *ring, const struct slot_format *format,
-                                                      uint64_t *value)
-{
-	const struct weiri_ring_shape shape = ring->shape;
-	uint64_t ticket = weiri_load_relaxed(&ring->head_hint); /* [relaxed] as above */
-	struct look seen = format->look(ring, index_of(shape, ticket));
-
-	if (WEIRI_UNLIKELY(seen.state != full_in(shape, ticket)))
-		return false;
-	*value = format->take(ring, index_of(shape, ticket), &seen);
-	weiri_store_relaxed(&ring->head_hint, next_of(shape, ticket));
-	return true;
 }
 
 /* Returns true if walk_dequeue() would find a value. Linearization: as in walk_dequeue(). */

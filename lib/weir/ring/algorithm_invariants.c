@@ -73,19 +73,9 @@ WEIRI_UNSEEN bool weiri_ring_is_sealed(const weir_ring *ring)
 	return sealed;
 }
 
-WEIRI_UNSEEN void weiri_ring_assert_unchanged(const weir_ring *ring, size_t index, uint64_t state)
+WEIRI_UNSEEN void weiri_ring_assert_grown(const weir_ring *ring, size_t index, uint64_t seen)
 {
-	WEIR_ASSERT2(I1, state_at(ring, index) == (state & (STATE_TOMB - 1)));
-}
-
-WEIRI_UNSEEN void weiri_ring_assert_at_head(const weir_ring *ring)
-{
-	uint64_t head = weiri_peek(&ring->head_hint), state;
-
-	if (ring->format == WEIR_RING_FORMAT_SPAN16) /* its head is not a hint */
-		return;
-	state = state_at(ring, index_of(ring->shape, head));
-	WEIR_ASSERT2(M1, state == free_in(ring->shape, head) || state == full_in(ring->shape, head));
+	WEIR_ASSERT2(I1, state_at(ring, index) >= (seen & (STATE_TOMB - 1)));
 }
 
 WEIRI_UNSEEN void weiri_ring_assert_own_cell(const weir_ring *ring, uint64_t cell)

@@ -96,24 +96,6 @@ enum weir_status RING_FORMAT(dequeue_behind)(weir_ring *ring, uint64_t *value, w
 	           : dequeue_behind_from(ring, value, before, ticket);
 }
 
-size_t RING_FORMAT(dequeue_alone)(weir_ring *ring, uint64_t values[], size_t count, enum weir_status *status)
-{
-	return walk_dequeue_alone(ring, &format, values, count, status);
-}
-
-static WEIRI_NOINLINE enum weir_status dequeue_alone_from(weir_ring *ring, uint64_t *value)
-{
-	enum weir_status status;
-
-	(void)walk_dequeue_alone(ring, &format, value, 1, &status);
-	return status;
-}
-
-enum weir_status RING_FORMAT(dequeue_one_alone)(weir_ring *ring, uint64_t *value)
-{
-	return WEIRI_LIKELY(dequeue_alone_at_head(ring, &format, value)) ? WEIR_OK : dequeue_alone_from(ring, value);
-}
-
 enum weir_status RING_FORMAT(draw)(weir_ring *ring, const struct weiri_draw *draw, uint64_t *value)
 {
 	return walk_draw(ring, &format, &hands, draw, value);

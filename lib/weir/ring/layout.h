@@ -36,7 +36,6 @@ struct weir_ring {
 	_Atomic(uint64_t) limit;  /* SPAN16: there is room for the tickets below */
 	/* Consumers. */
 	WEIRI_ALIGNED_APART _Atomic(uint64_t) head_hint;
-	uint64_t fenced_head;   /* of a consumer that is alone: the head at its last fence (mpsc.c, F1) */
 	_Atomic(uint64_t) head; /* SPAN16, which has no head_hint: {ticket, offset} of the next value */
 	WEIRI_ALIGNED_APART char end[];
 };
@@ -91,15 +90,6 @@ enum weir_status weiri_ltq64_dequeue(weir_ring *ring, uint64_t *value);
 /* For weiri_ring_dequeue_one(). */
 enum weir_status weiri_ltq16_dequeue_behind(weir_ring *ring, uint64_t *value, weiri_ring_before *before);
 enum weir_status weiri_ltq64_dequeue_behind(weir_ring *ring, uint64_t *value, weiri_ring_before *before);
-/*
- * For the only thread that ever dequeues from this ring; these calls need no CAS. dequeue_alone
- * takes up to count values and returns how many. dequeue_one_alone takes one and returns the
- * status.
- */
-size_t weiri_ltq16_dequeue_alone(weir_ring *ring, uint64_t values[], size_t count, enum weir_status *status);
-size_t weiri_ltq64_dequeue_alone(weir_ring *ring, uint64_t values[], size_t count, enum weir_status *status);
-enum weir_status weiri_ltq16_dequeue_one_alone(weir_ring *ring, uint64_t *value);
-enum weir_status weiri_ltq64_dequeue_one_alone(weir_ring *ring, uint64_t *value);
 enum weir_status weiri_span16_enqueue(weir_ring *ring, uint64_t value);
 enum weir_status weiri_span16_dequeue(weir_ring *ring, uint64_t *value);
 enum weir_status weiri_span16_dequeue_behind(weir_ring *ring, uint64_t *value, weiri_ring_before *before);
@@ -133,9 +123,8 @@ enum { WEIRI_RING_SPARES = 64 };                     /* of LTQ64 */
 void weiri_ring_assert_whole(const weir_ring *ring); /* all formats; no thread uses the ring */
 void weiri_ring_assert_laps(const weir_ring *ring);  /* LTQ */
 bool weiri_ring_is_sealed(const weir_ring *ring);    /* true: a slot is TOMB */
-void weiri_ring_assert_unchanged(const weir_ring *ring, size_t index, uint64_t state);
-void weiri_ring_assert_at_head(const weir_ring *ring);
-void weiri_ring_assert_own_cell(const weir_ring *ring, uint64_t cell); /* LTQ64: no slot names it */
+void weiri_ring_assert_grown(const weir_ring *ring, size_t index, uint64_t seen); /* LTQ: since that state was seen */
+void weiri_ring_assert_own_cell(const weir_ring *ring, uint64_t cell);            /* LTQ64: no slot names it */
 #if defined(WEIRI_UNDER_MODEL)
 extern WEIRI_TLS uint32_t weiri_ring_first_place; /* where this thread looks for a spare cell or an arena first */
 #endif

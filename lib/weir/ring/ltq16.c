@@ -68,6 +68,7 @@ static WEIRI_ALWAYS_INLINE bool drain(weir_ring *ring, size_t index, const struc
 	uint64_t state = seen->state;
 
 	(void)ring, (void)index;
+	WEIR_ASSERT_LOOK(weiri_ring_assert_grown(ring, index, state));
 	/*
 	 * [seq_cst S; P2 release] pairs with look(): the value has been read. A failed CAS acquires,
 	 * because the walk continues.
@@ -76,20 +77,6 @@ static WEIRI_ALWAYS_INLINE bool drain(weir_ring *ring, size_t index, const struc
 		return false;
 	*value = seen->value;
 	return true;
-}
-
-static WEIRI_ALWAYS_INLINE uint64_t take(weir_ring *ring, size_t index, const struct look *seen)
-{
-	struct slot *slot = seen->slot;
-
-	(void)ring, (void)index;
-	WEIR_ASSERT_LOOK(weiri_ring_assert_unchanged(ring, index, seen->state));
-	/*
-	 * [P2 release] pairs with look(): the value has been read. No enqueue changes a full slot: its
-	 * CAS16 compares the state.
-	 */
-	weiri_store_release(&slot->state, seen->state + 1);
-	return seen->value;
 }
 
 static WEIRI_ALWAYS_INLINE bool bury(weir_ring *ring, size_t index, const struct look *seen)
@@ -105,7 +92,7 @@ static WEIRI_ALWAYS_INLINE bool bury(weir_ring *ring, size_t index, const struct
 	return weiri_cas_release(&slot->state, &state, state | STATE_TOMB);
 }
 
-static const struct slot_format format = {look, fill, drain, take, bury};
+static const struct slot_format format = {look, fill, drain, bury};
 
 /* The hand holds the value itself. */
 
@@ -216,21 +203,9 @@ enum weir_status weiri_ltq16_dequeue_behind(weir_ring *ring, uint64_t *value, we
 	return WEIR_UNIMPLEMENTED;
 }
 
-size_t weiri_ltq16_dequeue_alone(weir_ring *ring, uint64_t values[], size_t count, enum weir_status *status)
-{
-	(void)values, (void)count;
-	return none(ring, status);
-}
-
 enum weir_status weiri_ltq16_draw(weir_ring *ring, const struct weiri_draw *draw, uint64_t *value)
 {
 	(void)ring, (void)draw, (void)value;
-	return WEIR_UNIMPLEMENTED;
-}
-
-enum weir_status weiri_ltq16_dequeue_one_alone(weir_ring *ring, uint64_t *value)
-{
-	(void)ring, (void)value;
 	return WEIR_UNIMPLEMENTED;
 }
 

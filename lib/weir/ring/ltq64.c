@@ -120,6 +120,7 @@ static WEIRI_ALWAYS_INLINE bool drain(weir_ring *ring, size_t index, const struc
 	/* [relaxed] P1 through the word; valid if the CAS succeeds (C3). */
 	uint64_t held = weiri_load_relaxed(&ring->cells[cell]);
 
+	WEIR_ASSERT_LOOK(weiri_ring_assert_grown(ring, index, seen->state));
 	/*
 	 * [seq_cst S; P2 release] pairs with look(): the cell has been read. A failed CAS acquires,
 	 * because the walk continues.
@@ -128,18 +129,6 @@ static WEIRI_ALWAYS_INLINE bool drain(weir_ring *ring, size_t index, const struc
 		return false;
 	*value = held;
 	return true;
-}
-
-static WEIRI_ALWAYS_INLINE uint64_t take(weir_ring *ring, size_t index, const struct look *seen)
-{
-	uint64_t cell = cell_of(ring, seen->raw);
-	/* [relaxed] P1 through the word, which does not change until the store below. */
-	uint64_t held = weiri_load_relaxed(&ring->cells[cell]);
-
-	WEIR_ASSERT_LOOK(weiri_ring_assert_unchanged(ring, index, seen->state));
-	/* [P2 release] pairs with look(): the cell has been read. */
-	weiri_store_release(word_at(ring, index), join(ring, seen->state + 1, cell));
-	return held;
 }
 
 static WEIRI_ALWAYS_INLINE bool bury(weir_ring *ring, size_t index, const struct look *seen)
@@ -153,7 +142,7 @@ static WEIRI_ALWAYS_INLINE bool bury(weir_ring *ring, size_t index, const struct
 	return weiri_cas_release(word_at(ring, index), &word, word | WORD_TOMB);
 }
 
-static const struct slot_format format = {look, fill, drain, take, bury};
+static const struct slot_format format = {look, fill, drain, bury};
 
 /* The hand holds a cell, and the place to which a cell goes back. */
 

@@ -203,7 +203,7 @@ static WEIRI_ALWAYS_INLINE bool bury(weir_ring *ring, size_t index, const struct
 	return weiri_cas_release(word_at(ring, index), &word, word | WORD_TOMB);
 }
 
-static const struct slot_format format = {look, fill, drain, NULL, bury};
+static const struct slot_format format = {look, fill, drain, bury};
 
 /* A walk that ends at a tombstone in a ring that is not closed met an impossible frame. */
 static enum weir_status judge(const weir_ring *ring, enum weir_status status)
