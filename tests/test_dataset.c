@@ -50,6 +50,30 @@ Test(dataset, rows_of_tensors_come_one_by_one_without_a_copy)
 	cr_expect_eq(weir_iterator_destroy(iterator, NULL), WEIR_OK);
 }
 
+/* A view that nobody else has becomes that of the next row; one that was kept does not. */
+Test(dataset, rows_that_are_kept_stay_what_they_were)
+{
+	static const int64_t numbers[7] = {0, 1, 2, 3, 4, 5, 6};
+	weir_dataset *dataset = data_of_numbers(numbers, 7);
+	weir_iterator *iterator = data_iterate(dataset, NULL);
+	weir_tensor *kept[7] = {NULL};
+
+	weir_dataset_release(dataset);
+	for (int i = 0; i < 7; i++) {
+		cr_assert_eq(weir_iterator_next(iterator, 0, NULL, &kept[i], 1, NULL), WEIR_OK);
+		cr_expect_eq(data_number(kept[i]), i);
+		if (i % 3 != 1)
+			continue;
+		weir_tensor_release(kept[i]);
+		kept[i] = NULL;
+	}
+	cr_expect_eq(weir_iterator_destroy(iterator, NULL), WEIR_OK);
+	for (int i = 0; i < 7; i++) {
+		cr_expect(kept[i] == NULL || data_number(kept[i]) == i);
+		weir_tensor_release(kept[i]);
+	}
+}
+
 Test(dataset, rows_that_do_not_fit_are_refused)
 {
 	weir_shape two = {1, {2}}, three = {1, {3}}, none = {1, {0}};
@@ -512,6 +536,67 @@ Test(dataset, shapes_that_do_not_batch_are_named_and_the_rows_are_gone)
 	cr_expect_eq(weir_tensor_shape(part)->dims[1], 5);
 	weir_tensor_release(part);
 	cr_expect_eq(weir_iterator_destroy(iterator, NULL), WEIR_OK);
+}
+
+/* Component 0 grows at 3, component 1 at 2. */
+static enum weir_status as_two_vectors(void *context, weir_tensor *const in[], weir_tensor *out[], weir_error *error)
+{
+	int64_t number = data_number(in[0]), numbers[2] = {number, number};
+	weir_shape first = {1, {number >= 3 ? 2 : 1}}, second = {2, {1, number >= 2 ? 2 : 1}};
+
+	(void)context, (void)error;
+	return weir_tensor_copy_of(WEIR_I64, &first, numbers, NULL, &out[0]) ||
+	               weir_tensor_copy_of(WEIR_I64, &second, numbers, NULL, &out[1])
+	           ? WEIR_RESOURCE_EXHAUSTED
+	           : WEIR_OK;
+}
+
+Test(dataset, the_first_component_that_does_not_batch_is_named)
+{
+	static const enum weir_dtype types[2] = {WEIR_I64, WEIR_I64};
+	const struct weir_dataset_options options = {WEIR_DATASET_OPTIONS_INIT, .dtypes = types, .width = 2};
+	weir_dataset *range = data_range(0, 9), *vectors = NULL, *batches;
+	weir_tensor *parts[2] = {NULL, NULL};
+	weir_iterator *iterator;
+	weir_error error;
+
+	cr_assert_eq(weir_dataset_map(range, as_two_vectors, NULL, &options, &vectors, NULL), WEIR_OK);
+	batches = data_batch(vectors, 4, 0);
+	iterator = data_iterate(batches, NULL);
+	cr_expect_eq(weir_iterator_next(iterator, 0, NULL, parts, 2, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_str_eq(error.message, "batch(4) of map of range: component 0: element 0 is [1], element 3 is [2]");
+	for (int64_t rows = 4; rows > 0; rows -= 3) {
+		cr_assert_eq(weir_iterator_next(iterator, 0, NULL, parts, 2, &error), WEIR_OK);
+		for (size_t c = 0; c < 2; c++) {
+			cr_expect_eq(weir_tensor_shape(parts[c])->dims[0], rows);
+			cr_expect_eq(((const int64_t *)weir_tensor_data(parts[c]))[2 * rows - 1], rows == 4 ? 7 : 8);
+			weir_tensor_release(parts[c]);
+		}
+	}
+	cr_expect_eq(weir_iterator_next(iterator, 0, NULL, parts, 2, &error), WEIR_OUT_OF_RANGE);
+	weir_dataset_release(batches);
+	weir_dataset_release(range);
+	cr_expect_eq(weir_iterator_destroy(iterator, NULL), WEIR_OK);
+}
+
+/* Rows of a small batch are copied as they come, those of a large one when it is complete. */
+Test(dataset, a_small_and_a_large_batch_have_the_same_rows)
+{
+	for (size_t size = 50; size <= 1000000; size *= 100) {
+		weir_dataset *dataset = data_batch(data_range(0, 50), size, 0);
+		weir_iterator *iterator = data_iterate(dataset, NULL);
+		weir_tensor *part = NULL;
+
+		weir_dataset_release(dataset);
+		cr_assert_eq(weir_iterator_next(iterator, 0, NULL, &part, 1, NULL), WEIR_OK);
+		cr_expect_eq(weir_tensor_element_count(part), 50);
+		for (int64_t i = 0; i < 50; i++)
+			cr_expect_eq(((const int64_t *)weir_tensor_data(part))[i], i);
+		cr_expect_eq(weir_tensor_byte_count(part), 400);
+		weir_tensor_release(part);
+		cr_expect_eq(weir_iterator_next(iterator, 0, NULL, &part, 1, NULL), WEIR_OUT_OF_RANGE);
+		cr_expect_eq(weir_iterator_destroy(iterator, NULL), WEIR_OK);
+	}
 }
 
 Test(dataset, a_padded_batch_pads)

@@ -324,6 +324,78 @@ Test(shm_ring, each_changed_byte_of_the_head_is_refused)
 	(void)close(file);
 }
 
+/* As mapping.c stores it. */
+struct stored_head {
+	uint64_t magic;
+	struct weiri_mapping_head head;
+	uint64_t check;
+};
+
+/* Writes a head with a right check sum (FNV-1a), as an attacker would. */
+static void write_head(int file, struct stored_head stored)
+{
+	const unsigned char *bytes = (const unsigned char *)&stored;
+
+	stored.check = UINT64_C(0xCBF29CE484222325);
+	for (size_t i = 0; i < offsetof(struct stored_head, check); i++)
+		stored.check = (stored.check ^ bytes[i]) * UINT64_C(0x100000001B3);
+	cr_assert_eq(pwrite(file, &stored, sizeof(stored), 0), (ssize_t)sizeof(stored));
+}
+
+Test(shm_ring, a_head_of_another_version_is_refused_by_name)
+{
+	int file = shm_file();
+	weir_shm_ring *ring = make(file, 4, ITEM, 2, 1), *other = NULL;
+	weir_shm_latest *latest = NULL;
+	struct stored_head stored;
+	weir_error error = {.message = ""};
+
+	cr_assert_eq(pread(file, &stored, sizeof(stored), 0), (ssize_t)sizeof(stored));
+	stored.head.version++;
+	write_head(file, stored);
+	cr_assert_eq(weir_shm_ring_attach(file, &other, &error), WEIR_UNIMPLEMENTED);
+	cr_assert_not_null(strstr(error.message, "version 2, this library has 1"), "%s", error.message);
+	cr_assert_eq(weir_shm_latest_attach(file, &latest, NULL), WEIR_UNIMPLEMENTED);
+	stored.head.version--;
+	stored.head.namespace ++;
+	write_head(file, stored);
+	cr_assert_eq(weir_shm_ring_attach(file, &other, &error), WEIR_FAILED_PRECONDITION);
+	cr_assert_not_null(strstr(error.message, "namespace"), "%s", error.message);
+	cr_assert_eq(weir_shm_ring_destroy(ring, NULL), WEIR_OK);
+	(void)close(file);
+}
+
+Test(shm_ring, a_head_with_wrong_geometry_and_right_check_is_refused)
+{
+	int file = shm_file();
+	weir_shm_ring *ring = make(file, 4, ITEM, 4, 1), *other = NULL;
+	const uint32_t numbers[] = {0, 3, 5, 64, 65, 1u << 20, (1u << 20) + 1, 1u << 31, UINT32_MAX};
+	struct stored_head right, wrong;
+
+	cr_assert_eq(pread(file, &right, sizeof(right), 0), (ssize_t)sizeof(right));
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		for (int field = 0; field < 6; field++) {
+			wrong = right;
+			switch (field) {
+			case 0: wrong.head.capacity = numbers[i]; break;
+			case 1: wrong.head.item_size = numbers[i]; break;
+			case 2: wrong.head.seats = numbers[i]; break;
+			case 3: wrong.head.hands = numbers[i]; break;
+			case 4: wrong.head.size = numbers[i]; break;
+			default: wrong.head.size = UINT64_MAX - numbers[i];
+			}
+			if (memcmp(&wrong, &right, sizeof(wrong)) == 0)
+				continue;
+			write_head(file, wrong);
+			cr_assert_neq(weir_shm_ring_attach(file, &other, NULL), WEIR_OK, "field %d is %u", field, numbers[i]);
+		}
+	}
+	write_head(file, right);
+	cr_assert_eq(weir_shm_ring_destroy(join(file), NULL), WEIR_OK);
+	cr_assert_eq(weir_shm_ring_destroy(ring, NULL), WEIR_OK);
+	(void)close(file);
+}
+
 /* The first part of a ring's file, in a file of its own. */
 static int copy_of(int file, off_t size, unsigned flags)
 {
@@ -974,6 +1046,65 @@ Test(shm_ring, a_stopped_process_is_not_gone_and_blocks_no_other)
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	other = join(traffic.file);
 	cr_assert_eq(weir_shm_ring_destroy(other, NULL), WEIR_OK);
+	cr_assert_eq(weir_shm_ring_destroy(ring, NULL), WEIR_OK);
+	(void)close(traffic.file);
+}
+
+/* -- stopped processes ------------------------------------------------------------------------- */
+
+enum { STOPPED = 63, STOPPED_HANDS = 2 };
+
+static int stop_in_an_enqueue(void *context)
+{
+	const struct traffic *traffic = context;
+	uint64_t item[WORDS] = {0};
+	struct weir_shm_frame held;
+	weir_shm_ring *ring;
+
+	CHILD_CHECK(weir_shm_ring_attach(traffic->file, &ring, NULL) == WEIR_OK);
+	CHILD_CHECK(weir_shm_ring_try_reserve(ring, &held) == WEIR_OK);
+	CHILD_CHECK(shm_begin_steps() == 0);
+	(void)weir_shm_ring_try_enqueue(ring, item, sizeof(item));
+	(void)shm_end_steps();
+	return 0;
+}
+
+/*
+ * As many processes as a ring has seats, but one, are stopped, each at another instruction of its
+ * enqueue, and each has reserved one more frame. In the LTQ64 format of one process, 64 stopped
+ * enqueues make others wait. Here they do not, and a recovery finds all their frames.
+ */
+Test(shm_ring, stopped_enqueues_of_all_other_processes_block_no_enqueue)
+{
+	enum { ROOM = 2 * STOPPED, APART = 4 };
+	struct traffic traffic = {0};
+	uint64_t number, inside = 0;
+	pid_t child[STOPPED];
+	weir_shm_ring *ring;
+	size_t freed = 0;
+
+	shm_steps_or_skip();
+	traffic.file = shm_file();
+	ring = make(traffic.file, ROOM, ITEM, STOPPED + 1, STOPPED_HANDS);
+	for (size_t i = 0; i < STOPPED; i++) {
+		int goes_on = 1;
+
+		child[i] = shm_stepped_child(stop_in_an_enqueue, &traffic);
+		for (size_t k = 0; k < APART * i && goes_on; k++)
+			goes_on = shm_step(child[i]);
+	}
+	while (get(ring, &number) == WEIR_OK)
+		inside++;
+	cr_assert_leq(inside, (uint64_t)STOPPED);
+	expect_exact(ring, 1);
+	cr_assert_eq(weir_shm_ring_recover(ring, &freed), WEIR_OK);
+	cr_assert_eq(freed, 0u, "a stopped process is not gone");
+	for (size_t i = 0; i < STOPPED; i++)
+		shm_kill(child[i]);
+	cr_assert_eq(weir_shm_ring_recover(ring, &freed), WEIR_OK);
+	cr_assert_eq(freed, (size_t)STOPPED);
+	expect_whole(ring);
+	expect_exact(ring, 1);
 	cr_assert_eq(weir_shm_ring_destroy(ring, NULL), WEIR_OK);
 	(void)close(traffic.file);
 }

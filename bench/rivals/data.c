@@ -235,7 +235,7 @@ static unsigned weir_take(void *data, uint64_t *sum)
 }
 
 const struct data_contender weir_data_contender = {
-	.about = {"Weir", NULL, NULL, 1},
+	.about = {"weir", NULL, NULL, 1},
 	.jobs = 1 << DATA_RANGE | 1 << DATA_NOTHING | 1 << DATA_AHEAD | 1 << DATA_WORK | 1 << DATA_DIGITS | 1 << DATA_ROWS,
 	.create = weir_create,
 	.destroy = weir_destroy,

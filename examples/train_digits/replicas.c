@@ -23,7 +23,7 @@ static const char *const names[PARAMETERS] = {"hidden_weights", "hidden_bias", "
 
 struct team {
 	struct replicas_settings settings;
-	const struct digits *training;
+	const struct digits *training, *held_out;
 	weir_pool *pool;
 	weir_transport *transport;    /* NULL: no other rank */
 	size_t rank, ranks, mirrored; /* mirrored: in this process */
@@ -31,12 +31,13 @@ struct team {
 	weir_optimizer *optimizer;
 	weir_function *gradients;
 	weir_graph *graph;
-	weir_session *session;
+	weir_monitored *monitored;
 	weir_trace *trace;
 	weir_output images, labels, loss, step, digests, all_digests, held_out_images, best;
 	weir_node *train;
 	int64_t *order; /* of the images in this epoch */
 	int64_t ordered_epoch;
+	int64_t digest; /* of what this rank holds */
 	weir_error error;
 };
 
@@ -255,17 +256,6 @@ static enum weir_status create_pool(struct team *team)
 	return weir_pool_create(&options, &team->pool, &team->error);
 }
 
-static enum weir_status create_session(struct team *team)
-{
-	struct weir_session_options options = {WEIR_SESSION_OPTIONS_INIT, .pool = team->pool};
-	enum weir_status status = WEIR_OK;
-
-	if (team->settings.trace != NULL && team->rank == 0)
-		status = weir_trace_create(NULL, &team->trace, &team->error);
-	options.trace = team->trace;
-	return status == WEIR_OK ? weir_session_create(team->graph, &options, &team->session, &team->error) : status;
-}
-
 static enum weir_status create(struct team *team)
 {
 	struct weir_optimizer_options adam = {WEIR_OPTIMIZER_OPTIONS_INIT, .kind = WEIR_OPTIMIZER_ADAM, .rate = 0.003};
@@ -283,8 +273,7 @@ static enum weir_status create(struct team *team)
 	if (team->order == NULL)
 		return failure(&team->error, WEIR_RESOURCE_EXHAUSTED, "there is no memory for the order of the images");
 	return create_mirrors(team) || weir_optimizer_create(&adam, &team->optimizer, &team->error) ||
-	               create_function(team) || weir_graph_create(NULL, &team->graph, &team->error) || build_graph(team) ||
-	               create_session(team)
+	               create_function(team) || weir_graph_create(NULL, &team->graph, &team->error) || build_graph(team)
 	           ? team->error.code
 	           : WEIR_OK;
 }
@@ -292,7 +281,7 @@ static enum weir_status create(struct team *team)
 static enum weir_status destroy(struct team *team)
 {
 	free(team->order);
-	return weir_session_destroy(team->session, &team->error) || weir_graph_destroy(team->graph, &team->error) ||
+	return weir_monitored_destroy(team->monitored, &team->error) || weir_graph_destroy(team->graph, &team->error) ||
 	               weir_function_destroy(team->gradients, &team->error) ||
 	               weir_optimizer_destroy(team->optimizer, &team->error) ||
 	               weir_mirrors_destroy(team->mirrors, &team->error) || weir_trace_destroy(team->trace, &team->error) ||
@@ -301,58 +290,27 @@ static enum weir_status destroy(struct team *team)
 	           : WEIR_OK;
 }
 
-/* -- checkpoints ------------------------------------------------------------------------------- */
+/* -- around the steps -------------------------------------------------------------------------- */
 
-/* Lists the variables of all mirrors and of the optimizer. Returns how many they are. */
-static size_t list_parts(struct team *team, struct weir_checkpoint_part parts[])
+static int64_t steps_made(const struct team *team)
 {
-	size_t mirrored = team->mirrored * PARAMETERS, own = weir_optimizer_variable_count(team->optimizer);
-	weir_var *vars[MOST_VARIABLES];
+	weir_read read;
+	int64_t step;
 
-	if (mirrored + own > MOST_VARIABLES ||
-	    weir_optimizer_variables(team->optimizer, vars, MOST_VARIABLES, &team->error) != WEIR_OK)
+	if (weir_var_read(weir_optimizer_step(team->optimizer), &read) != WEIR_OK)
 		return 0;
-	for (size_t i = 0; i < mirrored; i++)
-		parts[i].var = weir_mirrors_vars(team->mirrors)[i];
-	for (size_t i = 0; i < own; i++)
-		parts[mirrored + i].var = vars[i];
-	for (size_t i = 0; i < mirrored + own; i++)
-		parts[i].name = weir_var_name(parts[i].var);
-	return mirrored + own;
+	step = *(const int64_t *)weir_tensor_data(read.tensor);
+	weir_read_release(&read);
+	return step;
 }
-
-static enum weir_status save(struct team *team)
-{
-	struct weir_checkpoint_part parts[MOST_VARIABLES];
-	size_t count = list_parts(team, parts);
-
-	if (team->settings.checkpoint == NULL || team->rank != 0)
-		return WEIR_OK;
-	return weir_checkpoint_save(parts, count, team->settings.checkpoint, NULL, &team->error);
-}
-
-/* All ranks read the same file. */
-static enum weir_status restore(struct team *team)
-{
-	struct weir_checkpoint_part parts[MOST_VARIABLES];
-	size_t count = list_parts(team, parts);
-	enum weir_status status;
-
-	if (team->settings.checkpoint == NULL)
-		return WEIR_OK;
-	status = weir_checkpoint_restore(parts, count, team->settings.checkpoint, NULL, WEIR_NO_DEADLINE, &team->error);
-	return status == WEIR_NOT_FOUND ? WEIR_OK : status;
-}
-
-/* -- steps ------------------------------------------------------------------------------------- */
 
 /* FNV-1a over the parameters of all mirrors, which are equal if the digests of the ranks are. */
-static enum weir_status digest(struct team *team, int64_t *out)
+static enum weir_status digest(struct team *team, weir_error *error)
 {
 	size_t count = team->mirrored * PARAMETERS;
 	weir_read reads[MOST_VARIABLES];
 	uint64_t hash = UINT64_C(14695981039346656037);
-	enum weir_status status = weir_var_snapshot(weir_mirrors_vars(team->mirrors), count, reads, &team->error);
+	enum weir_status status = weir_var_snapshot(weir_mirrors_vars(team->mirrors), count, reads, error);
 
 	if (status != WEIR_OK)
 		return status;
@@ -361,17 +319,17 @@ static enum weir_status digest(struct team *team, int64_t *out)
 		const uint8_t *bytes = weir_tensor_data(reads[k].tensor);
 
 		if (memcmp(bytes, weir_tensor_data(first), weir_tensor_byte_count(first)) != 0)
-			status = failure(&team->error, WEIR_INTERNAL, "two mirrors of \"%s\" differ", names[k / team->mirrored]);
+			status = failure(error, WEIR_INTERNAL, "two mirrors of \"%s\" differ", names[k / team->mirrored]);
 		for (size_t i = 0; k % team->mirrored == 0 && i < weir_tensor_byte_count(first); i++)
 			hash = (hash ^ bytes[i]) * UINT64_C(1099511628211);
 	}
 	weir_read_release_many(reads, count);
-	*out = (int64_t)(hash >> 1);
+	team->digest = (int64_t)(hash >> 1);
 	return status;
 }
 
 /* Gives this rank's digest to all, and compares. */
-static enum weir_status compare_digests(struct team *team, int64_t step, int64_t own)
+static enum weir_status compare_digests(struct team *team, weir_session *session, weir_error *error)
 {
 	weir_shape shape = {1, {(int64_t)team->ranks}};
 	int64_t *vector = calloc(team->ranks, sizeof(*vector));
@@ -380,22 +338,106 @@ static enum weir_status compare_digests(struct team *team, int64_t step, int64_t
 	enum weir_status status;
 
 	if (vector == NULL)
-		return failure(&team->error, WEIR_RESOURCE_EXHAUSTED, "there is no memory for the digests");
-	vector[team->rank] = own;
+		return failure(error, WEIR_RESOURCE_EXHAUSTED, "there is no memory for the digests");
+	vector[team->rank] = team->digest;
 	status = weir_tensor_copy_of(WEIR_I64, &shape, vector, NULL, &feed.value);
 	free(vector);
 	if (status == WEIR_OK)
-		status = weir_session_run(team->session, &feed, 1, &team->all_digests, 1, &all, NULL, 0, WEIR_NO_DEADLINE, NULL,
-		                          &team->error);
+		status =
+			weir_session_run(session, &feed, 1, &team->all_digests, 1, &all, NULL, 0, WEIR_NO_DEADLINE, NULL, error);
 	weir_tensor_release(feed.value);
 	for (size_t r = 0; status == WEIR_OK && r < team->ranks; r++) {
-		if (((const int64_t *)weir_tensor_data(all))[r] != own)
-			status = failure(&team->error, WEIR_INTERNAL, "after step %" PRId64 " ranks %zu and %zu differ", step,
+		if (((const int64_t *)weir_tensor_data(all))[r] != team->digest)
+			status = failure(error, WEIR_INTERNAL, "after step %" PRId64 " ranks %zu and %zu differ", steps_made(team),
 			                 team->rank, r);
 	}
 	weir_tensor_release(all);
 	return status;
 }
+
+/* A hook, so that a step that went wrong somewhere is not saved. */
+static enum weir_status compare_ranks(void *context, weir_monitored_call *call, weir_error *error)
+{
+	enum weir_status status = digest(context, error);
+
+	return status == WEIR_OK ? compare_digests(context, weir_monitored_call_session(call), error) : status;
+}
+
+static enum weir_status evaluate(void *context, weir_session *session, weir_error *error)
+{
+	struct team *team = context;
+	const struct digits *held_out = team->held_out;
+	struct weir_feed feed = {team->held_out_images, held_out->images};
+	const int64_t *labels = weir_tensor_data(held_out->labels);
+	weir_tensor *best = NULL;
+	int64_t right = 0;
+	enum weir_status status =
+		weir_session_run(session, &feed, 1, &team->best, 1, &best, NULL, 0, WEIR_NO_DEADLINE, NULL, error);
+
+	for (int64_t i = 0; status == WEIR_OK && i < held_out->count; i++)
+		right += ((const int64_t *)weir_tensor_data(best))[i] == labels[i];
+	weir_tensor_release(best);
+	if (status == WEIR_OK && team->rank == 0)
+		(void)printf("held-out accuracy %.1f %%\n", 100.0 * (double)right / (double)held_out->count);
+	if (status == WEIR_OK && team->settings.epochs >= 10 && right * 10 < held_out->count * 9)
+		status = failure(error, WEIR_INTERNAL, "the model has learned too little");
+	return status;
+}
+
+/* -- the session ------------------------------------------------------------------------------- */
+
+/* Lists the variables of all mirrors and of the optimizer. Returns how many they are; 0: there is no room. */
+static size_t list_parts(struct team *team, struct weir_checkpoint_part parts[])
+{
+	size_t mirrored = team->mirrored * PARAMETERS, own = weir_optimizer_variable_count(team->optimizer);
+	weir_var *vars[MOST_VARIABLES];
+
+	if (mirrored + own > MOST_VARIABLES ||
+	    weir_optimizer_variables(team->optimizer, vars, MOST_VARIABLES, NULL) != WEIR_OK)
+		return 0;
+	for (size_t i = 0; i < mirrored; i++)
+		parts[i] = (struct weir_checkpoint_part){NULL, weir_mirrors_vars(team->mirrors)[i]};
+	for (size_t i = 0; i < own; i++)
+		parts[mirrored + i] = (struct weir_checkpoint_part){NULL, vars[i]};
+	return mirrored + own;
+}
+
+static enum weir_status make(void *context, weir_session **session, weir_error *error)
+{
+	const struct team *team = context;
+	const struct weir_session_options options = {WEIR_SESSION_OPTIONS_INIT, .pool = team->pool, .trace = team->trace};
+
+	return weir_session_create(team->graph, &options, session, error);
+}
+
+/*
+ * Begins the session. All ranks begin with the values of one file. Rank 0 saves it after each step, before
+ * the step is told; at the beginning and at the end all do, with the same contents.
+ */
+static enum weir_status begin_session(struct team *team)
+{
+	const struct weir_monitored_hook digests = {WEIR_MONITORED_HOOK_INIT, .name = "digests", .context = team,
+	                                            .after_run = compare_ranks};
+	const struct weir_monitored_hook score = {WEIR_MONITORED_HOOK_INIT, .name = "score", .context = team,
+	                                          .end = evaluate};
+	const struct weir_monitored_hook *hooks[] = {&digests, &score};
+	struct weir_checkpoint_part parts[MOST_VARIABLES];
+	struct weir_monitored_options options = {
+		WEIR_MONITORED_OPTIONS_INIT, .make = make, .context = team, .hooks = hooks, .hook_count = 2,
+		.name = "replicas"};
+
+	if (team->settings.trace != NULL && team->rank == 0 && weir_trace_create(NULL, &team->trace, &team->error))
+		return team->error.code;
+	if (team->settings.checkpoint != NULL) {
+		options.path = team->settings.checkpoint;
+		options.save_every_runs = team->rank == 0;
+		options.variables = parts;
+		options.variable_count = list_parts(team, parts);
+	}
+	return weir_monitored_create(&options, &team->monitored, &team->error);
+}
+
+/* -- steps ------------------------------------------------------------------------------------- */
 
 /* The rows of this rank in the batch of a step: `per_rank` from the order of the epoch. */
 static enum weir_status take_rows(struct team *team, int64_t step, int64_t per_rank, int64_t steps_of_epoch,
@@ -433,8 +475,8 @@ static enum weir_status make_step(struct team *team, int64_t step, int64_t per_r
 	struct weir_feed feeds[2] = {{team->images, batch[0]}, {team->labels, batch[1]}};
 
 	if (status == WEIR_OK)
-		status = weir_session_run(team->session, feeds, 2, fetches, 2, results, NULL, 0, WEIR_NO_DEADLINE, NULL,
-		                          &team->error);
+		status = weir_monitored_run(team->monitored, feeds, 2, fetches, 2, results, NULL, 0, WEIR_NO_DEADLINE, NULL,
+		                            NULL, &team->error);
 	if (status == WEIR_OK && *(const int64_t *)weir_tensor_data(results[1]) != step + 1)
 		status = failure(&team->error, WEIR_INTERNAL, "step %" PRId64 " got another number", step + 1);
 	if (status == WEIR_OK)
@@ -446,68 +488,29 @@ static enum weir_status make_step(struct team *team, int64_t step, int64_t per_r
 	return status;
 }
 
-static int64_t steps_made(const struct team *team)
-{
-	weir_read read;
-	int64_t step;
-
-	if (weir_var_read(weir_optimizer_step(team->optimizer), &read) != WEIR_OK)
-		return 0;
-	step = *(const int64_t *)weir_tensor_data(read.tensor);
-	weir_read_release(&read);
-	return step;
-}
-
-static enum weir_status train(struct team *team, int64_t *last_digest)
+static enum weir_status train(struct team *team)
 {
 	int64_t replicas = (int64_t)(team->ranks * team->mirrored);
 	int64_t per_rank = (BATCH + replicas - 1) / replicas * (int64_t)team->mirrored;
 	int64_t steps_of_epoch = team->training->count / (per_rank * (int64_t)team->ranks);
 	int64_t total = team->settings.epochs * steps_of_epoch;
-	enum weir_status status = restore(team);
+	enum weir_status status = WEIR_OK;
 	float loss = 0;
 
-	if (status == WEIR_OK)
-		status = digest(team, last_digest);
 	if (team->rank == 0)
 		(void)printf("%" PRId64 " replicas, from step %" PRId64 " to %" PRId64 "\n", replicas, steps_made(team), total);
 	for (int64_t step = steps_made(team); status == WEIR_OK && step < total; step++) {
 		status = make_step(team, step, per_rank, steps_of_epoch, &loss);
-		if (status == WEIR_OK)
-			status = digest(team, last_digest);
-		if (status == WEIR_OK)
-			status = compare_digests(team, step + 1, *last_digest);
-		if (status == WEIR_OK)
-			status = save(team);
 		if (status == WEIR_OK && team->rank == 0 &&
 		    (team->settings.checkpoint != NULL || (step + 1) % (total / LINES + 1) == 0 || step + 1 == total))
 			(void)printf("step %" PRId64 ": loss %.3f, all replicas hold %016" PRIx64 "\n", step + 1, (double)loss,
-			             (uint64_t)*last_digest);
+			             (uint64_t)team->digest);
 		(void)fflush(stdout);
 	}
 	return status;
 }
 
 /* -- the end ----------------------------------------------------------------------------------- */
-
-static enum weir_status evaluate(struct team *team, const struct digits *held_out)
-{
-	struct weir_feed feed = {team->held_out_images, held_out->images};
-	const int64_t *labels = weir_tensor_data(held_out->labels);
-	weir_tensor *best = NULL;
-	int64_t right = 0;
-	enum weir_status status =
-		weir_session_run(team->session, &feed, 1, &team->best, 1, &best, NULL, 0, WEIR_NO_DEADLINE, NULL, &team->error);
-
-	for (int64_t i = 0; status == WEIR_OK && i < held_out->count; i++)
-		right += ((const int64_t *)weir_tensor_data(best))[i] == labels[i];
-	weir_tensor_release(best);
-	if (status == WEIR_OK && team->rank == 0)
-		(void)printf("held-out accuracy %.1f %%\n", 100.0 * (double)right / (double)held_out->count);
-	if (status == WEIR_OK && team->settings.epochs >= 10 && right * 10 < held_out->count * 9)
-		status = failure(&team->error, WEIR_INTERNAL, "the model has learned too little");
-	return status;
-}
 
 static enum weir_status write_bytes(void *file, const char *bytes, size_t size, weir_error *error)
 {
@@ -544,10 +547,10 @@ int replicas_train(const struct replicas_settings *settings, const struct digits
                    const struct digits *held_out)
 {
 	static struct team team;
-	int64_t last_digest = 0;
 
 	team = (struct team){.settings = *settings,
 	                     .training = training,
+	                     .held_out = held_out,
 	                     .ranks = 1,
 	                     .mirrored = settings->count != 0 ? settings->count : 1,
 	                     .ordered_epoch = -1};
@@ -556,7 +559,8 @@ int replicas_train(const struct replicas_settings *settings, const struct digits
 	if (team.transport != NULL)
 		(void)printf("rank %zu of %zu is process %ld\n", team.rank, team.ranks, (long)getpid());
 	(void)fflush(stdout);
-	if (train(&team, &last_digest) != WEIR_OK || evaluate(&team, held_out) != WEIR_OK || write_trace(&team) != WEIR_OK)
+	if (begin_session(&team) != WEIR_OK || weir_monitored_close(team.monitored, train(&team), &team.error) != WEIR_OK ||
+	    write_trace(&team) != WEIR_OK)
 		return give_up(&team);
 	return destroy(&team) == WEIR_OK ? EXIT_SUCCESS : give_up(&team);
 }

@@ -12,11 +12,15 @@
  *   tokens of hands are theirs.
  * - A reader of the newest value finds it whole, and never an older one than before. No two living
  *   writers publish one version.
- * - A thread that waits for an item takes one: the checker reports threads that all sleep.
+ * - A thread that waits for an item takes one: the checker reports threads that all sleep. In
+ *   scopes with looks, time passes only when all sleep. So where no process dies, it must not pass;
+ *   and a wait that ends by its deadline must leave no item inside, and no fired token unseen.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <weir/cancel.h>
+#include <weir/time.h>
 
 #include "model/scope.h"
 #include "ring/layout.h"
@@ -29,6 +33,8 @@
 enum { PROCESSES = 4, MOST_ITEMS = 8, PRIVATE = offsetof(weir_ring, tail_hint), SHARED = 4096, MOST_STEPS = 24 };
 /* The identity of a thread as a process, and as the next process, which has a dead one's seat. */
 enum { FIRST = 1, NEXT = FIRST + PROCESSES };
+/* Between two looks of a sleeper, and until the deadline of a wait; other waits have none. */
+enum { LOOK_NS = 100, PATIENCE_NS = 3 * LOOK_NS };
 
 /* What stands for a process in the ring, and what happened to it. */
 struct process {
@@ -43,26 +49,31 @@ static const struct scope {
 	uint32_t capacity, inside; /* items at the start */
 	uint32_t deaths;           /* the first thread dies at each step below this one; 0: never */
 	uint32_t second;           /* so does the second */
-	enum { RING, NEWEST, BELL } about;
+	enum { RING, RING_OF_2_DEAD, NEWEST, NEWEST_OF_DEAD, BELL, BELL_OF_NEWEST, BELL_WITH_LOOKS } about;
 } scopes[] = {
 	{"shm_publish_beside_take", {"p", "t"}, 1, 0, 0, 0, RING},
 	{"shm_2_publishes_beside_2_takes", {"pp", "tt"}, 1, 0, 0, 0, RING},
 	{"shm_2_publishers_1_taker", {"p", "p", "t"}, 1, 0, 0, 0, RING},
 	{"shm_2_takers_of_1", {"t", "t"}, 2, 1, 0, 0, RING},
-	{"shm_death_in_publish_then_recovery", {"p", "r"}, 2, 0, 9, 0, RING},
-	{"shm_death_in_publish_beside_take_and_recovery", {"p", "t", "rp"}, 1, 0, 9, 0, RING},
-	{"shm_death_in_take_beside_publish_and_recovery", {"t", "p", "rt"}, 1, 1, 9, 0, RING},
-	{"shm_death_in_publish_overtaken_then_recovery", {"p", "tpt", "r"}, 1, 0, 9, 0, RING},
-	{"shm_death_in_take_overtaken_then_recovery", {"t", "ptp", "r"}, 1, 1, 9, 0, RING},
-	{"shm_death_in_publish_beside_2_recoveries", {"p", "rp", "rp"}, 2, 0, 9, 0, RING},
-	{"shm_death_in_take_beside_2_recoveries", {"t", "rt", "rt"}, 2, 2, 9, 0, RING},
-	{"shm_death_in_publish_and_in_its_recovery", {"p", "r", "rp"}, 1, 0, 9, 4, RING},
-	{"shm_death_in_take_and_in_its_recovery", {"t", "r", "rp"}, 1, 1, 9, 4, RING},
-	{"shm_deaths_of_publisher_and_taker", {"p", "t", "r"}, 1, 0, 9, 9, RING},
-	{"shm_death_in_publish_beside_publish_and_2_takes", {"p", "pt", "tr"}, 1, 0, 9, 0, RING},
-	{"shm_death_in_take_beside_take_and_publish_n2", {"t", "tp", "rtp"}, 2, 1, 9, 0, RING},
-	{"shm_death_in_second_publish_overtaken_beside_recovery", {"pp", "tt", "rp"}, 1, 0, 16, 0, RING},
-	{"shm_deaths_of_2_takers_beside_publisher", {"t", "t", "pr"}, 1, 1, 9, 9, RING},
+	{"shm_death_in_publish_then_recovery", {"p", "r"}, 2, 0, 7, 0, RING},
+	{"shm_death_in_publish_beside_take_and_recovery", {"p", "t", "rp"}, 1, 0, 7, 0, RING},
+	{"shm_death_in_take_beside_publish_and_recovery", {"t", "p", "rt"}, 1, 1, 7, 0, RING},
+	{"shm_death_in_publish_overtaken_then_recovery", {"p", "tpt", "r"}, 1, 0, 7, 0, RING},
+	{"shm_death_in_take_overtaken_then_recovery", {"t", "ptp", "r"}, 1, 1, 7, 0, RING},
+	{"shm_death_in_publish_beside_2_recoveries", {"p", "rp", "rp"}, 2, 0, 7, 0, RING},
+	{"shm_death_in_take_beside_2_recoveries", {"t", "rt", "rt"}, 2, 2, 7, 0, RING},
+	{"shm_death_in_publish_and_in_its_recovery", {"p", "r", "rp"}, 1, 0, 7, 4, RING},
+	{"shm_death_in_take_and_in_its_recovery", {"t", "r", "rp"}, 1, 1, 7, 4, RING},
+	{"shm_deaths_of_publisher_and_taker", {"p", "t", "r"}, 1, 0, 7, 7, RING},
+	{"shm_death_in_publish_beside_publish_and_2_takes", {"p", "pt", "tr"}, 1, 0, 7, 0, RING},
+	{"shm_death_in_take_beside_take_and_publish_n2", {"t", "tp", "rtp"}, 2, 1, 7, 0, RING},
+	{"shm_death_in_second_publish_overtaken_beside_recovery", {"pp", "tt", "rp"}, 1, 0, 13, 0, RING},
+	{"shm_deaths_of_2_takers_beside_publisher", {"t", "t", "pr"}, 1, 1, 7, 7, RING},
+	{"shm_death_in_publish_of_a_frame_that_another_saw_before", {"td", "t", "ptr"}, 1, 1, 0, 0, RING},
+	{"shm_2_recoveries_of_one_beside_another_dead", {"", "", "r", "r"}, 1, 0, 0, 0, RING_OF_2_DEAD},
+	{"shm_2_threads_of_a_process_with_1_hand", {"P", "P"}, 2, 0, 0, 0, RING},
+	{"shm_close_beside_publish_and_take", {"p", "t", "c"}, 1, 0, 0, 0, RING},
+	{"shm_close_beside_publish_and_2_takes", {"p", "tt", "c"}, 1, 0, 0, 0, RING},
 	{"shm_newest_write_beside_read", {"w", "n"}, 0, 0, 0, 0, NEWEST},
 	{"shm_newest_2_writes_beside_read", {"ww", "n"}, 0, 1, 0, 0, NEWEST},
 	{"shm_newest_2_writes_beside_2_reads", {"ww", "nn"}, 0, 1, 0, 0, NEWEST},
@@ -73,10 +84,26 @@ static const struct scope {
 	{"shm_newest_seat_of_dead_writer_taken_beside_takeover", {"w", "sw", "w"}, 0, 1, 7, 0, NEWEST},
 	{"shm_newest_seat_of_dead_writer_taken_by_one_that_dies", {"w", "sw", "sw"}, 0, 1, 7, 4, NEWEST},
 	{"shm_newest_seat_of_dead_reader_taken_beside_2_writes", {"n", "sn", "ww"}, 0, 1, 5, 0, NEWEST},
+	{"shm_newest_writer_leaves_beside_2_writes_and_read", {"wl", "ww", "n"}, 0, 0, 0, 0, NEWEST},
+	{"shm_newest_writer_leaves_and_its_seat_is_taken", {"wl", "sw", "w"}, 0, 0, 0, 0, NEWEST},
+	{"shm_newest_seat_of_dead_writer_taken_beside_a_certain_write", {"", "s", "W"}, 0, 0, 0, 0, NEWEST_OF_DEAD},
 	{"shm_bell_waiting_take_beside_publish", {"D", "e"}, 1, 0, 0, 0, BELL},
 	{"shm_bell_2_waiting_takes_beside_2_publishes", {"D", "D", "ee"}, 2, 0, 0, 0, BELL},
 	{"shm_bell_2_waiting_takes_of_a_thread_beside_2_publishers", {"DD", "e", "e"}, 2, 0, 0, 0, BELL},
 	{"shm_bell_waiting_takes_beside_publishes_and_another_ring", {"D", "DD", "eee", "b"}, 3, 0, 0, 0, BELL},
+	{"shm_bell_waiting_read_beside_write", {"R", "v"}, 0, 0, 0, 0, BELL_OF_NEWEST},
+	{"shm_bell_2_waiting_reads_beside_write", {"R", "R", "v"}, 0, 0, 0, 0, BELL_OF_NEWEST},
+	{"shm_bell_timed_take_beside_publish", {"L", "e"}, 1, 0, 0, 0, BELL_WITH_LOOKS},
+	{"shm_bell_2_timed_takes_beside_2_publishes", {"L", "L", "ee"}, 2, 0, 0, 0, BELL_WITH_LOOKS},
+	{"shm_bell_take_beside_close", {"E", "x"}, 1, 0, 0, 0, BELL},
+	{"shm_bell_2_takes_beside_close", {"E", "E", "x"}, 1, 0, 0, 0, BELL},
+	{"shm_bell_2_takes_of_1_item_beside_close", {"E", "E", "x"}, 1, 1, 0, 0, BELL},
+	{"shm_bell_take_with_token_then_end_beside_fire", {"CZ", "F"}, 1, 0, 0, 0, BELL_WITH_LOOKS},
+	{"shm_bell_take_with_token_beside_fire_and_publish", {"C", "F", "e"}, 1, 0, 0, 0, BELL_WITH_LOOKS},
+	{"shm_bell_death_in_publish_and_ring_beside_take", {"e", "L"}, 1, 0, 11, 0, BELL_WITH_LOOKS},
+	{"shm_bell_death_in_ring_beside_another_ring", {"e", "L", "e"}, 2, 0, 11, 0, BELL_WITH_LOOKS},
+	{"shm_bell_death_in_ring_beside_2_takes", {"e", "L", "L"}, 1, 0, 11, 0, BELL_WITH_LOOKS},
+	{"shm_bell_death_in_waiting_take_beside_take", {"L", "L", "e"}, 1, 0, 4, 0, BELL_WITH_LOOKS},
 };
 
 static struct scene {
@@ -85,8 +112,11 @@ static struct scene {
 	/* The ring: all processes are hands of one struct. */
 	struct weiri_frames frames;
 	uint64_t given[PROCESSES]; /* items that each thread published */
+	int note;                  /* written by the closer before the close */
 	uint32_t taken[PROCESSES][MOST_ITEMS * PROCESSES];
 	struct weiri_bell bell;
+	weir_cancel *token;
+	uint64_t begun_ns;
 	/* The newest value: one struct for each process, and for the next that a thread stands for. */
 	struct weiri_newest newest[2][PROCESSES];
 	uint64_t last_version[PROCESSES];
@@ -139,14 +169,55 @@ static uint64_t *item_of(size_t hand)
 	return weiri_frames_payload(&scene.frames, weiri_frames_of(&scene.frames, (uint32_t)hand));
 }
 
+/* [P3] A call that finds the ring closed sees what the closer did before: else this read is a race. */
+static void know(enum weir_status status)
+{
+	if (status == WEIR_CANCELLED || status == WEIR_OUT_OF_RANGE)
+		weir_model_assert(scene.note == 1);
+	else
+		weir_model_assert(status == WEIR_OK || status == WEIR_WOULD_BLOCK);
+}
+
 static void publish(size_t me, size_t hand)
 {
 	uint64_t number = me * MOST_ITEMS + scene.given[me];
+	enum weir_status status;
 
 	item_of(hand)[0] = number;
 	scene.given[me]++; /* if it dies, the item may be inside or not */
-	if (weiri_frames_publish(&scene.frames, (uint32_t)hand) != WEIR_OK)
+	status = weiri_frames_publish(&scene.frames, (uint32_t)hand);
+	if (status != WEIR_OK)
 		scene.given[me]--;
+	know(status);
+}
+
+static void close_ring(void)
+{
+	scene.note = 1;
+	weiri_frames_close(&scene.frames);
+}
+
+/* Steps of a publish: the records, the exchange, and what says that it has happened. */
+enum { RECORDED = 3, EXCHANGED = 4 };
+
+/* The first thread dies when its records say that an exchange is under way, before the exchange. */
+static void die_before_exchange(size_t me)
+{
+	weir_model_assert(me == 0);
+	scene.processes[me].steps_left = RECORDED;
+	weiri_shm_before_step = before_step_0;
+	publish(me, me);
+}
+
+/* The thread is of the first process: it publishes with its only hand, unless the other thread has it. */
+static void publish_by_idle_hand(size_t me)
+{
+	int hand = weiri_frames_pick(&scene.frames);
+
+	if (hand < 0)
+		return;
+	publish(me, (size_t)hand);
+	weiri_frames_drop(&scene.frames, (uint32_t)hand);
 }
 
 static void note(size_t me, uint64_t number)
@@ -157,8 +228,39 @@ static void note(size_t me, uint64_t number)
 
 static void take(size_t me, size_t hand)
 {
-	if (weiri_frames_take(&scene.frames, (uint32_t)hand) == WEIR_OK)
+	enum weir_status status = weiri_frames_take(&scene.frames, (uint32_t)hand);
+
+	if (status == WEIR_OK)
 		note(me, item_of(hand)[0]);
+	know(status);
+}
+
+/* Before the threads begin, a process publishes, and dies after so many steps. */
+static void die_in_setup(size_t me, void (*before_step)(void), uint32_t steps)
+{
+	void *back[5];
+
+	scene.processes[me].back = back;
+	scene.processes[me].steps_left = steps;
+	if (__builtin_setjmp(back) == 0) {
+		weiri_shm_before_step = before_step;
+		publish(me, me);
+		weir_model_fail("the process lives");
+	}
+	weiri_shm_before_step = NULL;
+	scene.processes[me].steps_left = UINT32_MAX;
+	weiri_store_relaxed(&scene.processes[me].dead, 1u); /* [relaxed] no thread has begun */
+}
+
+/*
+ * The first process dies before its exchange in the only slot, and the second one between its
+ * exchange there and the token. Then the item is taken, so that the slot does not show what happened.
+ */
+static void die_both(void)
+{
+	die_in_setup(0, before_step_0, RECORDED);
+	die_in_setup(1, before_step_1, EXCHANGED);
+	take(PROCESSES - 1, PROCESSES - 1);
 }
 
 /* Recovers the seat of a dead process. Returns 1 if this thread has its seat afterwards. */
@@ -166,15 +268,14 @@ static int recover_seat(size_t me, uint32_t seat)
 {
 	weiri_seat *word = weiri_frames_seats(&scene.frames) + seat;
 	const uint64_t identity = NEXT + me;
-	uint64_t none = 0, kept;
 	size_t freed = 0;
+	uint64_t kept;
 	unsigned bits = scene.frames.ring->cell_bits;
 
 	if (!is_dead(seat))
 		return 0;
 	weir_model_assert(weiri_frames_recover_seat(&scene.frames, seat, identity, &freed));
-	/* [acquire] as weiri_seats_take(). */
-	if (!weiri_cas_acquire(word, &none, identity))
+	if (weiri_seats_take(word, 1, identity) < 0)
 		return 0;
 	kept = weiri_load_acquire(&scene.frames.hands[seat].kept);
 	scene.frames.own[seat].round = kept >> bits;
@@ -231,6 +332,31 @@ static enum weir_status explain(enum weir_status status, weir_error *error)
 	return status;
 }
 
+/* A wait of its own thread ended by its deadline, when all others slept, were stopped or had ended. */
+static void was_late(uint32_t hand, const weir_cancel *token)
+{
+	weir_model_assert(!weir_cancel_fired(token));
+	weir_model_assert(attempt_take(&hand) == WEIR_WOULD_BLOCK);
+}
+
+static void take_until(size_t me, weir_cancel *token)
+{
+	uint32_t hand = (uint32_t)me;
+	const struct weiri_bell_wait wait = {"shm", attempt_take, explain, &hand, weir_deadline_in(PATIENCE_NS), token};
+	enum weir_status status = weiri_bell_wait(&scene.bell, &wait, NULL);
+
+	if (status == WEIR_DEADLINE_EXCEEDED) {
+		was_late(hand, token);
+		return;
+	}
+	/* A look finds what no ring told. */
+	weir_model_assert(weir_now_ns() < wait.deadline_ns);
+	if (status == WEIR_OK)
+		note(me, item_of(me)[0]);
+	else
+		weir_model_assert(status == WEIR_CANCELLED && weir_cancel_fired(token));
+}
+
 static void take_waiting(size_t me)
 {
 	uint32_t hand = (uint32_t)me;
@@ -238,6 +364,33 @@ static void take_waiting(size_t me)
 
 	weir_model_assert(weiri_bell_wait(&scene.bell, &wait, NULL) == WEIR_OK);
 	note(me, item_of(me)[0]);
+}
+
+static void take_until_closed(size_t me)
+{
+	uint32_t hand = (uint32_t)me;
+	const struct weiri_bell_wait wait = {"shm", attempt_take, explain, &hand, WEIR_NO_DEADLINE, NULL};
+	enum weir_status status = weiri_bell_wait(&scene.bell, &wait, NULL);
+
+	know(status);
+	if (status == WEIR_OK)
+		note(me, item_of(me)[0]);
+	else
+		weir_model_assert(status == WEIR_OUT_OF_RANGE);
+}
+
+static void close_and_ring(void)
+{
+	close_ring();
+	weiri_bell_ring_slowly(&scene.bell);
+}
+
+/* As a destroy does. The hook's reads of the bell must have happened before, else this is a race. */
+static void end_bell(void)
+{
+	/* [acquire] pairs with the hook's last access. */
+	if (weiri_load_acquire(&scene.bell.tokens) == 0)
+		scene.bell.word = NULL;
 }
 
 /* -- the newest value -------------------------------------------------------------------------- */
@@ -258,6 +411,18 @@ static void write_newest(size_t me, int is_next)
 	weir_model_assert(weiri_newest_publish(newest, number) == version);
 }
 
+/* No living process is the writer, and none becomes it meanwhile. */
+static void write_certainly(size_t me)
+{
+	weir_model_assert(weiri_newest_become_writer(&scene.newest[0][me]));
+	write_newest(me, 0);
+}
+
+static void leave_newest(size_t me)
+{
+	weiri_newest_leave(&scene.newest[0][me], FIRST + me);
+}
+
 static void read_newest(size_t me, int is_next)
 {
 	struct weiri_newest *newest = &scene.newest[is_next][me];
@@ -274,6 +439,29 @@ static void read_newest(size_t me, int is_next)
 	weiri_newest_let_go(newest, claim);
 }
 
+static enum weir_status look_for_newer(void *context)
+{
+	size_t me = *(const size_t *)context;
+
+	return weiri_newest_version(&scene.newest[0][me]) > scene.last_version[me] ? WEIR_OK : WEIR_WOULD_BLOCK;
+}
+
+static void read_waiting(size_t me)
+{
+	const uint64_t before = scene.last_version[me];
+	const struct weiri_bell_wait wait = {"shm", look_for_newer, explain, &me, WEIR_NO_DEADLINE, NULL};
+
+	weir_model_assert(weiri_bell_wait(&scene.bell, &wait, NULL) == WEIR_OK);
+	read_newest(me, 0);
+	weir_model_assert(scene.last_version[me] > before);
+}
+
+static void write_and_ring(size_t me)
+{
+	write_newest(me, 0);
+	weiri_bell_ring(&scene.bell);
+}
+
 /* Attaches as another process, for which only the seat of a dead one is left. */
 static int attach_newest(size_t me)
 {
@@ -284,13 +472,26 @@ static int attach_newest(size_t me)
 
 #define LETTERS(LETTER) \
 	LETTER('p', "publish an item", publish(me, hand_of(me, has_seat))) \
+	LETTER('P', "publish an item with the hand of the first process, if it is idle", publish_by_idle_hand(me)) \
+	LETTER('d', "die in a publish of an item, before its exchange", die_before_exchange(me)) \
 	LETTER('t', "take an item", take(me, hand_of(me, has_seat))) \
 	LETTER('r', "if the first process is dead, recover its seat; a thread that gets the seat uses it from here on", \
 	       *has_seat |= recover_seat(me, 0)) \
+	LETTER('c', "close", close_ring()) \
 	LETTER('e', "publish an item and ring the bell", publish_and_ring(me, me)) \
 	LETTER('D', "take an item, waiting", take_waiting(me)) \
 	LETTER('b', "ring the bell", weiri_bell_ring(&scene.bell)) \
+	LETTER('L', "take an item, waiting until a deadline", take_until(me, NULL)) \
+	LETTER('C', "take an item, waiting with the token and until a deadline", take_until(me, scene.token)) \
+	LETTER('E', "take an item, waiting; the ring may be closed", take_until_closed(me)) \
+	LETTER('x', "close, and ring the bell", close_and_ring()) \
+	LETTER('Z', "end the bell, unless a hook may still use it", end_bell()) \
+	LETTER('F', "fire the token", (void)weir_cancel_fire(scene.token, NULL)) \
 	LETTER('w', "write the newest value, if there is no writer, or a dead one", write_newest(me, *has_seat)) \
+	LETTER('W', "write the newest value; there is no writer, or a dead one", write_certainly(me)) \
+	LETTER('l', "leave the newest value", leave_newest(me)) \
+	LETTER('v', "write the newest value and ring the bell", write_and_ring(me)) \
+	LETTER('R', "read the newest value, waiting for a newer one", read_waiting(me)) \
 	LETTER('n', "read the newest value", read_newest(me, *has_seat)) \
 	LETTER('s', "attach by the seat of a dead process; a thread that gets it uses it from here on", \
 	       *has_seat |= attach_newest(me))
@@ -318,10 +519,16 @@ static void setup_ring(void)
 		scene.frames.own[i] = (struct weiri_own_hand){1, scene.scope->capacity + i};
 		weiri_store_relaxed(weiri_frames_seats(&scene.frames) + i, (uint64_t)FIRST + i);
 	}
+	weiri_store_relaxed(&scene.frames.idle, UINT64_C(1));
+	scene.begun_ns = weir_now_ns();
 	scene.bell.word = (_Atomic(uint32_t) *)(void *)(shared() + layout.bells);
 	weiri_store_relaxed(&scene.bell.eventfd, -1);
+	if (scene.scope->about == BELL_WITH_LOOKS)
+		weir_model_assert(weir_cancel_create(NULL, &scene.token, NULL) == WEIR_OK);
 	for (uint32_t i = 0; i < scene.scope->inside; i++)
 		publish(PROCESSES - 1, PROCESSES - 1);
+	if (scene.scope->about == RING_OF_2_DEAD)
+		die_both();
 }
 
 static void setup_newest(void)
@@ -337,18 +544,29 @@ static void setup_newest(void)
 		if (!weiri_newest_sit(&scene.newest[0][i], (uint64_t)FIRST + i))
 			weir_model_fail("the scope has no seat");
 	}
+	scene.bell.word = (_Atomic(uint32_t) *)(void *)(shared() + layout.bell);
+	weiri_store_relaxed(&scene.bell.eventfd, -1);
 	for (uint32_t i = 0; i < scene.scope->inside; i++)
 		write_newest(PROCESSES - 1, 0);
 	weiri_newest_leave(&scene.newest[0][PROCESSES - 1], (uint64_t)FIRST + PROCESSES - 1);
 	/* The seat is taken again, so that a process that attaches finds no free one. */
 	if (!weiri_newest_sit(&scene.newest[0][PROCESSES - 1], (uint64_t)FIRST + PROCESSES - 1))
 		weir_model_fail("the scope has no seat");
+	if (scene.scope->about == NEWEST_OF_DEAD) {
+		write_newest(0, 0);
+		weiri_store_relaxed(&scene.processes[0].dead, 1u); /* [relaxed] no thread has begun */
+	}
+}
+
+static bool is_about_newest(void)
+{
+	return scene.scope->about == NEWEST || scene.scope->about == NEWEST_OF_DEAD || scene.scope->about == BELL_OF_NEWEST;
 }
 
 static void setup(void *context)
 {
 	(void)context;
-	if (scene.scope->about == NEWEST)
+	if (is_about_newest())
 		setup_newest();
 	else
 		setup_ring();
@@ -362,15 +580,14 @@ static void run(void *context, size_t me)
 
 	(void)context;
 	process->back = back;
-	if (process->steps_left != UINT32_MAX) {
-		if (__builtin_setjmp(back) != 0) {
-			weiri_shm_before_step = NULL;
-			/* [release] pairs with is_dead(). */
-			weiri_store_release(&process->dead, 1u);
-			return;
-		}
-		weiri_shm_before_step = me == 0 ? before_step_0 : before_step_1;
+	if (__builtin_setjmp(back) != 0) {
+		weiri_shm_before_step = NULL;
+		/* [release] pairs with is_dead(). */
+		weiri_store_release(&process->dead, 1u);
+		return;
 	}
+	if (process->steps_left != UINT32_MAX)
+		weiri_shm_before_step = me == 0 ? before_step_0 : before_step_1;
 	for (const char *what = scene.scope->calls[me]; *what != '\0'; what++)
 		call(me, *what, &has_seat);
 	weiri_shm_before_step = NULL;
@@ -399,6 +616,15 @@ static void finish_ring(void)
 	}
 }
 
+static void finish_bell(void)
+{
+	/* All hooks have run or are off, so the ring could be destroyed. [relaxed] all threads have ended. */
+	weir_model_assert(weiri_load_relaxed(&scene.bell.tokens) == 0);
+	/* Where no thread dies, each wait must end by an item or the token. */
+	weir_model_assert(weir_now_ns() == scene.begun_ns || scene.scope->deaths != 0);
+	weir_cancel_release(scene.token);
+}
+
 static void finish_newest(void)
 {
 	uint64_t version = weiri_newest_version(&scene.newest[0][PROCESSES - 1]);
@@ -418,10 +644,12 @@ static void finish_newest(void)
 static void finish(void *context)
 {
 	(void)context;
-	if (scene.scope->about == NEWEST)
+	if (is_about_newest())
 		finish_newest();
 	else
 		finish_ring();
+	if (scene.scope->about == BELL_WITH_LOOKS)
+		finish_bell();
 }
 
 static int check(const struct scope *scope, uint32_t first, uint32_t second)
@@ -429,7 +657,7 @@ static int check(const struct scope *scope, uint32_t first, uint32_t second)
 	char name[SCOPE_NAME];
 	struct weir_model_program program = {
 		name, scope_threads(scope->calls, PROCESSES), &scene, sizeof(scene), setup, run, finish};
-
+	bool dies_by_itself = strchr(scope->calls[0], 'd') != NULL;
 	int bad;
 
 	memset(&scene, 0, sizeof(scene));
@@ -446,10 +674,12 @@ static int check(const struct scope *scope, uint32_t first, uint32_t second)
 		(void)snprintf(name, sizeof(name), "%s_at_%u", scope->name, first);
 	else
 		(void)snprintf(name, sizeof(name), "%s", scope->name);
-	bad = scope_as_far_as(&program, scope_long() ? 0 : 20000);
-	/* A process that is stopped, and not gone: the others end, too, unless they wait for it. */
-	if (scope->deaths == 0 && scope->about != BELL)
-		bad |= scope_stops(&program, 0, NULL, NULL);
+	weiri_bell_look_ns = scope->about == BELL_WITH_LOOKS ? LOOK_NS : WEIR_NO_DEADLINE;
+	bad = scope_as_far_as(&program, scope_long() ? 0 : dies_by_itself ? 100000 : 20000);
+	/* A process that is stopped, and not gone: the others end, too, unless they wait for it without looks. */
+	if (scope->deaths == 0 && scope->about != BELL && scope->about != BELL_OF_NEWEST && !dies_by_itself)
+		bad |= scope_stops(&program, scope_long() || program.threads < 3 || scope->about != BELL_WITH_LOOKS ? 0 : 300,
+		                   NULL, NULL);
 	return bad;
 }
 

@@ -191,7 +191,8 @@ static int pass_deadline(uint64_t deadline_ns)
 
 /* -- futex ------------------------------------------------------------------------------------- */
 
-static int wait_on(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns)
+/* `early`: the deadline may pass before other threads do a step. */
+static int wait_on(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns, bool early)
 {
 	void *address = (void *)(uintptr_t)word;
 	char text[32];
@@ -206,11 +207,8 @@ static int wait_on(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline
 	memory_observe(memory_location(address, sizeof(*word)));
 	if (*(uint32_t *)address != expected)
 		return 1;
-	/*
-	 * The deadline may have passed before any other thread does a step. Otherwise it can only pass
-	 * when all threads sleep.
-	 */
-	if (deadline_ns != WEIR_NO_DEADLINE && explore_value(2) == 1)
+	/* Otherwise it can only pass when all threads sleep. */
+	if (early && deadline_ns != WEIR_NO_DEADLINE && explore_value(2) == 1)
 		return pass_deadline(deadline_ns);
 	if (trace_on)
 		trace_step("sleep on %s", heap_name(address, text));
@@ -218,14 +216,19 @@ static int wait_on(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline
 }
 
 /* No signal comes in the model. */
-enum weiri_futex_end weiri_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns)
+static enum weiri_futex_end wait_until(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns, bool early)
 {
 	bool in_time;
 
 	STATE_ENTER(state_mix(expected, deadline_ns));
-	in_time = wait_on(word, expected, deadline_ns);
+	in_time = wait_on(word, expected, deadline_ns, early);
 	state_leave();
 	return in_time ? WEIRI_FUTEX_AWAKE : WEIRI_FUTEX_LATE;
+}
+
+enum weiri_futex_end weiri_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns)
+{
+	return wait_until(word, expected, deadline_ns, true);
 }
 
 /*
@@ -246,9 +249,14 @@ void weiri_futex_wake(_Atomic(uint32_t) *word, int count)
 	state_leave();
 }
 
+/*
+ * Its deadlines pass only when all threads sleep. A sleeper in shared memory looks again and again, and
+ * if each look could come at once, no execution would be the longest. Time then shows, too, that a
+ * sleeper was not woken.
+ */
 enum weiri_futex_end weiri_futex_wait_shared(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns)
 {
-	return weiri_futex_wait(word, expected, deadline_ns);
+	return wait_until(word, expected, deadline_ns, false);
 }
 
 void weiri_futex_wake_shared(_Atomic(uint32_t) *word, int count)

@@ -1,13 +1,27 @@
 /*
  * batch.c - elements stacked to batches: batch and padded_batch.
  *
- * A stage collects references to `size` elements, and then stacks each component: one allocation,
- * and one copy of each row. What it has collected stays if the input has nothing now, has an error
- * in the place of an element, or if there is no memory for the batch. If the input can give the next
- * `size` rows as a whole, they are copied at once; a view would keep the tensor of all rows.
+ * There are three ways, by what the batch will be:
+ * - If the input can give the next `size` rows as a whole, they are copied at once; a view would keep
+ *   the tensor of all rows.
+ * - Each row of a small batch is copied into it when it comes, and released at once. So the stages
+ *   below get memory for the next row that is still in the cache. The first row decides the shape. A
+ *   row of another shape is noted; the batch is refused when it is complete. A last batch with fewer
+ *   rows is copied again, to its size.
+ * - Of a large batch, of one whose rows are padded, and of strings, references to all rows are
+ *   collected, and then stacked.
+ * Either way it is one allocation and one copy of each row for each full batch. What a stage has
+ * collected stays if the input has nothing now, has an error in the place of an element, or if there is
+ * no memory for the batch.
  */
+#include <string.h>
+
 #include "base/error.h"
+#include "base/memory.h"
 #include "data/elements.h"
+#include "tensor/object.h"
+
+enum { SMALL = 1 << 20 }; /* bytes of a component of a batch that is copied row by row */
 
 typedef enum weir_status stack_fn(weir_tensor *const tensors[], size_t count, const weir_allocator *allocator,
                                   weir_tensor **out);
@@ -23,8 +37,14 @@ struct batch_stage {
 	struct weiri_stage stage; /* first */
 	struct weiri_stage *input;
 	bool input_ended;
-	size_t held; /* rows */
-	/* A list for each component, which grows, since the input may be short. */
+	size_t held;     /* rows */
+	bool is_decided; /* of this batch: whether its rows are copied */
+	/* The batch that rows are copied into, by component; NULL: they are collected. */
+	weir_tensor *copies[WEIR_DATASET_MAX_WIDTH];
+	/* Of the copied rows: the first whose shape is not that of row 0; 0: none. */
+	size_t odd[WEIR_DATASET_MAX_WIDTH];
+	weir_shape odd_shape[WEIR_DATASET_MAX_WIDTH];
+	/* Or a list for each component, which grows, since the input may be short. */
 	struct weiri_elements columns[WEIR_DATASET_MAX_WIDTH];
 };
 
@@ -44,10 +64,98 @@ static enum weir_status open_batch(struct weiri_stage *stage, weir_error *error)
 
 static void release_rows(struct batch_stage *mine)
 {
-	for (size_t c = 0; c < mine->stage.dataset->width; c++)
+	for (size_t c = 0; c < mine->stage.dataset->width; c++) {
 		weiri_elements_clear(&mine->columns[c]);
+		mine->odd[c] = 0;
+	}
+	weiri_parts_release(mine->copies, mine->stage.dataset->width);
 	mine->held = 0;
+	mine->is_decided = false;
 }
+
+/* -- rows that are copied ---------------------------------------------------------------------- */
+
+/* The shape of `count` rows. */
+static weir_shape shape_of_rows(const weir_tensor *row, size_t count)
+{
+	weir_shape shape = {.rank = row->shape.rank + 1, .dims = {(int64_t)count}};
+
+	memcpy(&shape.dims[1], row->shape.dims, row->shape.rank * sizeof(shape.dims[0]));
+	return shape;
+}
+
+/* Whether rows like this one are copied as they come. */
+static bool is_copied(const struct batch *batch, const weir_tensor *row)
+{
+	size_t bytes;
+
+	return !batch->is_padded && row->dtype != WEIR_BYTES && row->shape.rank < WEIR_MAX_RANK &&
+	       weiri_multiply(batch->size, row->nbytes, &bytes) && bytes <= SMALL;
+}
+
+/* Whether a row has the shape of the rows of a batch. */
+static bool is_row_of(const weir_tensor *batch, const weir_tensor *row)
+{
+	uint32_t rank = row->shape.rank;
+
+	return batch->shape.rank == rank + 1 &&
+	       memcmp(&batch->shape.dims[1], row->shape.dims, rank * sizeof(row->shape.dims[0])) == 0;
+}
+
+/* Copies row `held`, and takes the references. */
+static void copy_row(struct batch_stage *mine, weir_tensor *element[])
+{
+	size_t width = mine->stage.dataset->width;
+
+	for (size_t c = 0; c < width; c++) {
+		const weir_tensor *row = element[c];
+		bool is_odd = !is_row_of(mine->copies[c], row);
+
+		if (is_odd && mine->odd[c] == 0) {
+			mine->odd[c] = mine->held;
+			mine->odd_shape[c] = row->shape;
+		}
+		/* A row without elements may have no data. */
+		if (!is_odd && row->nbytes != 0)
+			memcpy((char *)mine->copies[c]->data + mine->held * row->nbytes, row->data, row->nbytes);
+	}
+	weiri_parts_release(element, width);
+}
+
+/*
+ * Decides by the first row, which was collected, whether those of this batch are copied. Returns
+ * WEIRI_POLL_AGAIN if there is no memory for the batch.
+ */
+static enum weir_status decide(struct batch_stage *mine, weir_error *error)
+{
+	size_t width = mine->stage.dataset->width;
+	weir_tensor *row[WEIR_DATASET_MAX_WIDTH];
+
+	mine->is_decided = true;
+	for (size_t c = 0; c < width; c++) {
+		row[c] = mine->columns[c].parts[0];
+		if (!is_copied(batch_of(mine), row[c]))
+			return WEIR_OK;
+	}
+	for (size_t c = 0; c < width; c++) {
+		weir_shape shape = shape_of_rows(row[c], batch_of(mine)->size);
+
+		if (weiri_tensor_create(row[c]->dtype, &shape, 0, &mine->stage.reading->allocator, &mine->copies[c]) == WEIR_OK)
+			continue;
+		weiri_parts_release(mine->copies, c);
+		mine->is_decided = false;
+		return weiri_dataset_again(mine->stage.dataset, error, "no memory for a batch of %zu; try again",
+		                           batch_of(mine)->size);
+	}
+	mine->held = 0;
+	copy_row(mine, row);
+	mine->held = 1;
+	for (size_t c = 0; c < width; c++)
+		mine->columns[c].count = 0;
+	return WEIR_OK;
+}
+
+/* -- rows -------------------------------------------------------------------------------------- */
 
 /* Returns false if there is no memory. */
 static bool make_room(struct batch_stage *mine)
@@ -59,10 +167,14 @@ static bool make_room(struct batch_stage *mine)
 	return true;
 }
 
-static void add_row(struct batch_stage *mine, weir_tensor *const element[])
+static void add_row(struct batch_stage *mine, weir_tensor *element[])
 {
-	for (size_t c = 0; c < mine->stage.dataset->width; c++)
-		*weiri_elements_at(&mine->columns[c], mine->columns[c].count++) = element[c];
+	if (mine->copies[0] != NULL) {
+		copy_row(mine, element);
+	} else {
+		for (size_t c = 0; c < mine->stage.dataset->width; c++)
+			*weiri_elements_at(&mine->columns[c], mine->columns[c].count++) = element[c];
+	}
 	mine->held++;
 }
 
@@ -70,9 +182,11 @@ static enum weir_status collect(struct batch_stage *mine, weir_error *error)
 {
 	while (!mine->input_ended && mine->held < batch_of(mine)->size) {
 		weir_tensor *element[WEIR_DATASET_MAX_WIDTH];
-		enum weir_status status;
+		enum weir_status status = mine->held == 1 && !mine->is_decided ? decide(mine, error) : WEIR_OK;
 
-		if (!make_room(mine))
+		if (status != WEIR_OK)
+			return status;
+		if (mine->copies[0] == NULL && !make_room(mine))
 			return weiri_dataset_again(mine->stage.dataset, error, "no memory for the rows; try again");
 		status = weiri_stage_poll(mine->input, element, error);
 		mine->input_ended = status == WEIR_OUT_OF_RANGE;
@@ -81,6 +195,51 @@ static enum weir_status collect(struct batch_stage *mine, weir_error *error)
 		if (status == WEIR_OK)
 			add_row(mine, element);
 	}
+	return WEIR_OK;
+}
+
+/* -- batches ----------------------------------------------------------------------------------- */
+
+static enum weir_status fail_for_shapes(struct batch_stage *mine, size_t component, const weir_shape *first, size_t row,
+                                        const weir_shape *other, weir_error *error)
+{
+	char text[WEIR_SHAPE_TEXT_SIZE], other_text[WEIR_SHAPE_TEXT_SIZE];
+
+	return weiri_dataset_fail(mine->stage.dataset, error, WEIR_INVALID_ARGUMENT,
+	                          "component %zu: element 0 is %.60s, element %zu is %.60s", component,
+	                          weir_shape_text(first, text, sizeof(text)), row,
+	                          weir_shape_text(other, other_text, sizeof(other_text)));
+}
+
+/* The batch that rows were copied into: to its size. */
+static enum weir_status finish_copies(struct batch_stage *mine, weir_tensor *parts[], weir_error *error)
+{
+	size_t width = mine->stage.dataset->width;
+
+	for (size_t c = 0; c < width; c++) {
+		weir_shape shape = mine->copies[c]->shape;
+		enum weir_status status = WEIR_OK;
+
+		if (mine->odd[c] != 0) {
+			memmove(&shape.dims[0], &shape.dims[1], --shape.rank * sizeof(shape.dims[0]));
+			status = fail_for_shapes(mine, c, &shape, mine->odd[c], &mine->odd_shape[c], error);
+			weiri_parts_release(parts, c);
+			release_rows(mine);
+			return status;
+		}
+		shape.dims[0] = (int64_t)mine->held;
+		if (mine->held == batch_of(mine)->size)
+			parts[c] = weir_tensor_retain(mine->copies[c]);
+		else
+			status = weir_tensor_copy_of(mine->copies[c]->dtype, &shape, mine->copies[c]->data,
+			                             &mine->stage.reading->allocator, &parts[c]);
+		if (status != WEIR_OK) {
+			weiri_parts_release(parts, c);
+			return weiri_dataset_again(mine->stage.dataset, error, "no memory for a batch of %zu; try again",
+			                           mine->held);
+		}
+	}
+	release_rows(mine);
 	return WEIR_OK;
 }
 
@@ -95,18 +254,15 @@ static bool may_stack(const weir_tensor *a, const weir_tensor *b, bool is_padded
 static enum weir_status fail_to_stack(struct batch_stage *mine, size_t component, weir_error *error)
 {
 	weir_tensor *const *rows = mine->columns[component].parts;
-	char first[WEIR_SHAPE_TEXT_SIZE], other[WEIR_SHAPE_TEXT_SIZE];
+	char text[WEIR_SHAPE_TEXT_SIZE];
 
 	for (size_t r = 1; r < mine->held; r++) {
 		if (!may_stack(rows[0], rows[r], batch_of(mine)->is_padded))
-			return weiri_dataset_fail(mine->stage.dataset, error, WEIR_INVALID_ARGUMENT,
-			                          "component %zu: element 0 is %.60s, element %zu is %.60s", component,
-			                          weir_shape_text(weir_tensor_shape(rows[0]), first, sizeof(first)), r,
-			                          weir_shape_text(weir_tensor_shape(rows[r]), other, sizeof(other)));
+			return fail_for_shapes(mine, component, &rows[0]->shape, r, &rows[r]->shape, error);
 	}
 	return weiri_dataset_fail(mine->stage.dataset, error, WEIR_INVALID_ARGUMENT,
 	                          "component %zu: %zu elements of %.60s do not fit into a tensor", component, mine->held,
-	                          weir_shape_text(weir_tensor_shape(rows[0]), first, sizeof(first)));
+	                          weir_shape_text(weir_tensor_shape(rows[0]), text, sizeof(text)));
 }
 
 static enum weir_status stack(struct batch_stage *mine, weir_tensor *parts[], weir_error *error)
@@ -160,7 +316,9 @@ static enum weir_status poll_batch(struct weiri_stage *stage, weir_tensor *parts
 		return status;
 	if (mine->held < batch_of(mine)->size && batch_of(mine)->drops_remainder)
 		release_rows(mine);
-	return mine->held == 0 ? WEIR_OUT_OF_RANGE : stack(mine, parts, error);
+	if (mine->held == 0)
+		return WEIR_OUT_OF_RANGE;
+	return mine->copies[0] != NULL ? finish_copies(mine, parts, error) : stack(mine, parts, error);
 }
 
 static void close_batch(struct weiri_stage *stage)
@@ -168,6 +326,7 @@ static void close_batch(struct weiri_stage *stage)
 	struct batch_stage *mine = (struct batch_stage *)(void *)stage;
 
 	weiri_stage_close(mine->input);
+	weiri_parts_release(mine->copies, stage->dataset->width);
 	for (size_t c = 0; c < stage->dataset->width; c++)
 		weiri_elements_fini(&mine->columns[c], &stage->reading->allocator);
 }

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "data/stage.h"
+#include "tensor/object.h"
 
 /* The statuses of a user's function that gives elements are judged by the caller; this clears what it may write. */
 static void expect_nothing(weir_tensor *parts[], size_t width, weir_error *error)
@@ -25,6 +26,8 @@ struct slices {
 struct slices_stage {
 	struct weiri_stage stage; /* first */
 	int64_t next;
+	/* The views that were given last. A map has released them when the next ones are asked for. */
+	weir_tensor *given[WEIR_DATASET_MAX_WIDTH];
 };
 
 static enum weir_status open_nothing(struct weiri_stage *stage, weir_error *error)
@@ -38,6 +41,21 @@ static void close_nothing(struct weiri_stage *stage)
 	(void)stage;
 }
 
+/*
+ * Returns the view that was given last, now of the next row, if nobody else has it any more; else NULL.
+ * Memory for a view and its return would cost more than many a map.
+ */
+static weir_tensor *move_view(struct slices_stage *mine, const weir_tensor *tensor, size_t component)
+{
+	weir_tensor *view = mine->given[component];
+
+	if (view == NULL || view->dtype == WEIR_BYTES || !weiri_value_is_sole(&view->value))
+		return NULL;
+	if (view->nbytes != 0)
+		view->data = (char *)tensor->data + (size_t)mine->next * view->nbytes;
+	return view;
+}
+
 static enum weir_status poll_slices(struct weiri_stage *stage, weir_tensor *parts[], weir_error *error)
 {
 	struct slices_stage *mine = (struct slices_stage *)(void *)stage;
@@ -46,16 +64,26 @@ static enum weir_status poll_slices(struct weiri_stage *stage, weir_tensor *part
 	if (mine->next == slices->rows)
 		return WEIR_OUT_OF_RANGE;
 	for (size_t i = 0; i < stage->dataset->width; i++) {
-		enum weir_status status = weir_tensor_row(slices->tensors[i], mine->next, &parts[i]);
+		weir_tensor *row = move_view(mine, slices->tensors[i], i);
 
-		if (status != WEIR_OK) {
+		if (row == NULL && weir_tensor_row(slices->tensors[i], mine->next, &row) != WEIR_OK) {
 			weiri_parts_release(parts, i);
 			return weiri_dataset_again(stage->dataset, error, "no memory for row %lld; it comes again",
 			                           (long long)mine->next);
 		}
+		if (row != mine->given[i]) {
+			weir_tensor_release(mine->given[i]);
+			mine->given[i] = row;
+		}
+		parts[i] = weir_tensor_retain(row);
 	}
 	mine->next++;
 	return WEIR_OK;
+}
+
+static void close_slices(struct weiri_stage *stage)
+{
+	weiri_parts_release(((struct slices_stage *)(void *)stage)->given, stage->dataset->width);
 }
 
 static bool poll_slice_rows(struct weiri_stage *stage, size_t count, weir_tensor *parts[])
@@ -81,7 +109,7 @@ static void dispose_slices(weir_dataset *dataset)
 }
 
 static const struct weiri_dataset_kind slices_kind = {
-	"slices",       0, 0, sizeof(struct slices_stage), open_nothing, poll_slices, close_nothing, dispose_slices,
+	"slices",       0, 0, sizeof(struct slices_stage), open_nothing, poll_slices, close_slices, dispose_slices,
 	poll_slice_rows};
 
 static enum weir_status check_slices(weir_tensor *const tensors[], size_t count, weir_error *error)

@@ -19,7 +19,8 @@
  * of the pool always does, and so needs no other thread. A thread outside does if the work is short:
  * what one element costs is measured. If the whole window costs less than to wake a worker and to be
  * woken (SHORT_NS), no helper is summoned at all. If an element costs up to WORTH_NS, helpers and
- * consumer share the work. Beyond that the consumer marks the slot AWAITED and returns
+ * consumer share the work; where there is only a turn to share (a prefetch), the consumer leaves it to a
+ * helper that runs. Beyond that the consumer marks the slot AWAITED and returns
  * WEIR_WOULD_BLOCK; whoever finishes the slot wakes it. So a call that may take long never runs
  * where a deadline, a token or the end of the iterator would have to interrupt it; and the elements
  * of an unordered window, which may overtake each other, are left to the helpers.
@@ -138,6 +139,7 @@ struct weiri_window {
 	_Atomic(size_t) references;
 	_Atomic(uint32_t) closed, idle;                      /* idle: a bit for each helper that rests */
 	_Atomic(uint32_t) fill_ns, work_ns;                  /* [relaxed] estimates */
+	_Atomic(uint32_t) running;                           /* [relaxed] helpers that run; a hint */
 	WEIRI_ALIGNED_APART _Atomic(struct slot *) finished; /* unordered: a stack, or &awaited */
 	WEIRI_ALIGNED_APART _Atomic(uint64_t) begun;         /* elements that were claimed */
 	/* Filler. */
@@ -248,12 +250,22 @@ static enum weiri_help help_of(const struct weiri_window *window)
 	return (enum weiri_help)weiri_load_relaxed(&window->consumer->help);
 }
 
+/*
+ * The consumer would take the turn from a helper that fills in a row, which then rests, and must be
+ * woken again. A summoned helper that no worker has begun to run helps nobody.
+ */
+static bool is_left_to_helper(const struct weiri_window *window)
+{
+	/* [relaxed] a hint */
+	return window->work == NULL && !is_short(window) && weiri_load_relaxed(&window->running) != 0;
+}
+
 static bool may_help(const struct weiri_window *window)
 {
 	enum weiri_help help = help_of(window);
 
-	return help == WEIRI_HELP_ALWAYS ||
-	       (help == WEIRI_HELP_IF_SHORT && !window->is_unordered && cost_ns(window) < WORTH_NS);
+	return help == WEIRI_HELP_ALWAYS || (help == WEIRI_HELP_IF_SHORT && !window->is_unordered &&
+	                                     cost_ns(window) < WORTH_NS && !is_left_to_helper(window));
 }
 
 /* -- helpers ----------------------------------------------------------------------------------- */
@@ -507,12 +519,15 @@ static struct helper *rest(struct weiri_window *window, const struct helper *hel
 {
 	struct helper *next = NULL;
 
+	(void)weiri_fetch_sub_relaxed(&window->running, 1u); /* [relaxed] a hint */
 	/* [P6 acq_rel] pairs with take_helper() */
 	(void)weiri_fetch_or_acq_rel(&window->idle, 1u << (helper - window->helpers));
 	if (!is_over(window) && is_undone(window))
 		next = take_helper(window);
 	if (next == NULL)
 		release(window);
+	else
+		(void)weiri_fetch_add_relaxed(&window->running, 1u); /* [relaxed] a hint */
 	return next;
 }
 
@@ -521,12 +536,14 @@ static void run_helper(weir_task *task)
 	struct helper *helper = WEIRI_CONTAINER_OF(task, struct helper, task);
 	struct weiri_window *window = helper->window;
 
+	(void)weiri_fetch_add_relaxed(&window->running, 1u); /* [relaxed] a hint */
 	for (int looks = 0; looks < PATIENCE; looks++) {
 		if (is_over(window) || !do_one(window, WEIRI_HELP_ALWAYS))
 			helper = rest(window, helper);
 		if (helper == NULL)
 			return;
 	}
+	(void)weiri_fetch_sub_relaxed(&window->running, 1u); /* [relaxed] a hint */
 	(void)weir_pool_submit(window->pool, &helper->task); /* fails only for invalid arguments */
 }
 

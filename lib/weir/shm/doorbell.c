@@ -16,6 +16,10 @@
 #include "reclaim/interrupt.h"
 #include "sync/cancel.h"
 
+#if defined(WEIRI_UNDER_MODEL)
+uint64_t weiri_bell_look_ns = WEIR_NO_DEADLINE;
+#endif
+
 /* As in eventfd.c, by syscall(2), which is not a cancellation point. */
 static void write_eventfd(int file)
 {
@@ -30,7 +34,11 @@ static void write_eventfd(int file)
 /* Returns true if this call has cleared the bit. */
 static bool clear(struct weiri_bell *bell, uint32_t bit)
 {
-	/* [seq_cst B1] in the order of the object: a bit that is set later belongs to a later look. */
+	WEIRI_SHM_STEP();
+	/*
+	 * [seq_cst B1] in the order of the object: a bit that is set later belongs to a later look. A thread
+	 * that asks later reads this, and sees the change, also one that is only a release.
+	 */
 	return (weiri_fetch_and_seq_cst(bell->word, ~bit) & bit) != 0;
 }
 
@@ -40,8 +48,10 @@ void weiri_bell_ring_slowly(struct weiri_bell *bell)
 	int eventfd = weiri_load_relaxed(&bell->eventfd);
 
 	if (clear(bell, WEIRI_BELL_SLEEPERS)) {
+		WEIRI_SHM_STEP();
 		/* [D1 relaxed] after the clear, by the order of one word; Linux orders it before the wake-up. */
 		(void)weiri_fetch_add_relaxed(bell->word, (uint32_t)WEIRI_BELL_RING);
+		WEIRI_SHM_STEP();
 		weiri_futex_wake_shared(bell->word, INT_MAX);
 	}
 	/* A process without an eventfd leaves the poller's bit to one that has it. */
@@ -64,17 +74,6 @@ enum weir_status weiri_bell_set_eventfd(struct weiri_bell *bell, int eventfd)
 		return WEIR_INVALID_ARGUMENT;
 	weiri_store_relaxed(&bell->eventfd, eventfd); /* [relaxed] a number */
 	return WEIR_OK;
-}
-
-void weiri_bell_ring_always(struct weiri_bell *bell)
-{
-	/*
-	 * [acq_rel] a waiter that asks later reads this, and sees the change; one that asked before finds
-	 * another word, and does not sleep.
-	 */
-	(void)weiri_fetch_add_acq_rel(bell->word, (uint32_t)WEIRI_BELL_RING);
-	weiri_futex_wake_shared(bell->word, INT_MAX);
-	weiri_bell_ring_slowly(bell);
 }
 
 /* A hook: the token fired, so the sleepers look at it. The last access to the bell is the count. */
@@ -178,12 +177,12 @@ static enum weir_status sleep_with_token(struct weiri_bell *bell, const struct w
 	(void)weiri_fetch_add_relaxed(&bell->tokens, 1u);
 	status = weiri_cancel_on_wait(wait->cancel, wake_for_token, bell, &hook);
 	if (status != WEIR_OK) {
-		(void)weiri_fetch_sub_release(&bell->tokens, 1u); /* [release] as in wake_for_token() */
+		(void)weiri_fetch_sub_relaxed(&bell->tokens, 1u); /* [relaxed] as above; there is no hook */
 		return weiri_fail(error, status, "%s: no memory to wait with a token", wait->what);
 	}
 	status = sleep_until(bell, wait, error);
 	if (weir_cancel_off(hook))
-		(void)weiri_fetch_sub_release(&bell->tokens, 1u); /* [release] the hook never runs */
+		(void)weiri_fetch_sub_relaxed(&bell->tokens, 1u); /* [relaxed] as above; the hook never runs */
 	return status;
 }
 

@@ -41,11 +41,13 @@
 
 #include "base/atomic.h"
 #include "base/compiler.h"
+#include "shm/step.h"
 
 enum { WEIRI_BELL_SLEEPERS = 1, WEIRI_BELL_POLLER = 2, WEIRI_BELL_RING = 4 };
-/* In the model checker no look of its own hides from a sleeper that it was not woken. */
+/* In the model checker a scope says whether sleepers look by themselves. */
 #if defined(WEIRI_UNDER_MODEL)
-#define WEIRI_BELL_LOOK_NS WEIR_NO_DEADLINE
+extern uint64_t weiri_bell_look_ns;
+#define WEIRI_BELL_LOOK_NS weiri_bell_look_ns
 enum { WEIRI_BELL_SPINS = 0 };
 #else
 enum { WEIRI_BELL_LOOK_NS = 100000000, WEIRI_BELL_SPINS = 200 };
@@ -62,14 +64,17 @@ struct weiri_bell {
 	_Atomic(uint32_t) waits;  /* a hint */
 };
 
+/* Also for a change of the object that is not seq_cst, such as a close. */
 WEIRI_COLD void weiri_bell_ring_slowly(struct weiri_bell *bell);
 
 /* The caller has changed the object by a seq_cst access. */
 static WEIRI_ALWAYS_INLINE void weiri_bell_ring(struct weiri_bell *bell)
 {
-	/* [seq_cst B1] after the change of the object; pairs with weiri_bell_ask(). */
-	uint32_t seen = weiri_load_seq_cst(bell->word);
+	uint32_t seen;
 
+	WEIRI_SHM_STEP();
+	/* [seq_cst B1] after the change of the object; pairs with weiri_bell_ask(). */
+	seen = weiri_load_seq_cst(bell->word);
 	if (WEIRI_UNLIKELY((seen & (WEIRI_BELL_SLEEPERS | WEIRI_BELL_POLLER)) != 0))
 		weiri_bell_ring_slowly(bell);
 }
@@ -77,6 +82,7 @@ static WEIRI_ALWAYS_INLINE void weiri_bell_ring(struct weiri_bell *bell)
 /* Sets a bit and returns the word with it. The caller looks at the object afterwards. */
 static inline uint32_t weiri_bell_ask(struct weiri_bell *bell, uint32_t bit)
 {
+	WEIRI_SHM_STEP();
 	/* [seq_cst B1] before the look at the object; pairs with weiri_bell_ring(). */
 	return weiri_fetch_or_seq_cst(bell->word, bit) | bit;
 }
@@ -86,9 +92,6 @@ static inline uint32_t weiri_bell_ask(struct weiri_bell *bell, uint32_t bit)
  * to it could wait, or raise SIGPIPE.
  */
 enum weir_status weiri_bell_set_eventfd(struct weiri_bell *bell, int eventfd);
-
-/* Rings whether asked or not: after a change of the object that is not seq_cst, such as a close. */
-void weiri_bell_ring_always(struct weiri_bell *bell);
 
 /* Returns WEIR_WOULD_BLOCK if the caller must wait; otherwise what the call returns. */
 typedef enum weir_status weiri_bell_attempt(void *context);

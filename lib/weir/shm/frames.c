@@ -19,16 +19,16 @@
  * happen, and x if it did. Records tell which, and any process can read them:
  *
  *   hand.kept   {round, frame}: in this round the hand has this frame unless an exchange succeeded
- *   hand.at     {round, slot}: an exchange of this round may be under way; another round or 0: none
+ *   hand.at     {round, slot}: an exchange of this round may be under way; another round: none
  *   hand.from   the word {s, x} that this exchange replaces
  *   hand.wants  the token that x had when the hand saw x in that slot
  *   frame.token {round, hand}: the last hand that got this frame, in which round. Never repeats.
  *
  *   exchange by hand h, round r, frame f, slot i, which was seen as {s, x}:
  *     1 read x.token, look again at the slot: still {s, x}, so the token was x's while in the slot
- *     2 at = 0     3 from = {s, x}     4 wants = x.token     5 at = {r, i}
- *     6 CAS slot i from {s, x} to {s + 1, f}; failed: the exchange is over, h has f
- *     7 x.token = {r + 1, h}     8 kept = {r + 1, x}
+ *     2 from = {s, x}     3 wants = x.token     4 at = {r, i}
+ *     5 CAS slot i from {s, x} to {s + 1, f}; failed: the exchange is over, h has f
+ *     6 x.token = {r + 1, h}     7 kept = {r + 1, x}
  *
  *   did the CAS of a dead hand h in round r happen? (only if at = {r, i})
  *     A the slot is {s + 1, f}: yes; only h puts f anywhere while f.token is {r, h}
@@ -38,9 +38,12 @@
  *
  * Why C is right. If the CAS happened, and the state is beyond s + 1, some hand q replaced
  *   {s + 1, f}. q stored {r, h} in q.wants before its CAS, which the look at the slot acquired. q
- *   overwrites q.wants only after step 7, so a scan that misses it acquires step 7 of q or of a later
+ *   overwrites q.wants only after step 6, so a scan that misses it acquires step 6 of q or of a later
  *   hand, and f.token, read after the scan, differs from {r, h}. No token repeats, so the answer
  *   does not depend on when, or by how many, the question is asked: A, B and C agree at all times.
+ * Records of two attempts. An exchange that failed leaves its `at`, of the same round, while the next
+ *   attempt writes from and wants. A hand that dies there has done no CAS with f, so f is in no slot
+ *   and has the token {r, h}, which no hand saw in a slot: A and C say no, whatever the records say.
  * Recovery of a hand. If the CAS happened: x.token by CAS from wants to {r + 1, h}, then kept by CAS
  *   to {r + 1, x}. If not: kept by CAS to {r + 1, f}, then f.token by CAS from {r, h} to {r + 1, h}.
  *   If no exchange is under way: f.token by CAS from {r - 1, h} to {r, h}, for a recovery that died
@@ -59,11 +62,11 @@
  *   X4  a number of a frame from shared memory is used only if it is below the process's own count
  *       of frames; an index of a slot is masked, and there are as many slots as the mask can name
  * Pairs: P1 to P4 and S of algorithm.h, through the slot's word.
- *   H1  step 7, or a token of recovery -> step 1, question C: the exchange of that hand is done
+ *   H1  step 6, or a token of recovery -> step 1, question C: the exchange of that hand is done
  *   H2  drop -> pick: the hand's private copy (between threads of a process)
- *   H3  steps 2 to 5 and 8 -> recovery: the records. Each is a release, because they must become
+ *   H3  steps 2 to 4 and 7 -> recovery: the records. Each is a release, because they must become
  *       visible in this order; a killed process leaves a prefix of them.
- *   H4  wants (4) -> question C, before the CAS: through the slot's word
+ *   H4  wants (3) -> question C, before the CAS: through the slot's word
  * Linearization: as in algorithm.h. Progress: lock-free, as LTQ; all records are plain stores.
  *   Recovery is wait-free: a look at each hand, for each hand of the seat.
  * Memory: capacity + seats * hands frames. Bounded by the geometry, which does not change.
@@ -140,7 +143,7 @@ static WEIRI_ALWAYS_INLINE struct look look(const weir_ring *ring, size_t index)
 	return (struct look){word >> ring->cell_bits, word, 0, NULL};
 }
 
-/* Steps 1 to 8. Returns false if the slot has changed. */
+/* Steps 1 to 7. Returns false if the slot has changed. */
 static WEIRI_ALWAYS_INLINE bool exchange(weir_ring *ring, size_t index, const struct look *seen, size_t number)
 {
 	struct weiri_frames *frames = frames_of(ring);
@@ -157,9 +160,7 @@ static WEIRI_ALWAYS_INLINE bool exchange(weir_ring *ring, size_t index, const st
 	if (WEIRI_UNLIKELY(weiri_load_relaxed(word_at(ring, index)) != word))
 		return false;
 	WEIRI_SHM_STEP();
-	/* [H3 release] four times: a killed process leaves a prefix of these stores. */
-	weiri_store_release(&hand->at, UINT64_C(0));
-	WEIRI_SHM_STEP();
+	/* [H3 release] three times: a killed process leaves a prefix of these stores. */
 	weiri_store_release(&hand->from, word);
 	WEIRI_SHM_STEP();
 	weiri_store_release(&hand->wants, token);
@@ -313,8 +314,8 @@ static bool has_happened(const struct weiri_frames *frames, const struct records
 	const weir_ring *ring = frames->ring;
 	uint64_t token = token_of(round_of(ring, found->kept), hand), before = state_of(ring, found->from), now;
 	uint32_t frame = lower_of(ring, found->kept);
-	/* [S; H4 acquire] pairs with the CAS in exchange(). */
-	uint64_t word = weiri_load_seq_cst(word_at(ring, lower_of(ring, found->at) & ring->shape.mask));
+	/* [H4 acquire] pairs with the CAS in exchange(). Not in S: it refuses nothing. */
+	uint64_t word = weiri_load_acquire(word_at(ring, lower_of(ring, found->at) & ring->shape.mask));
 
 	now = state_of(ring, word);
 	if (now <= before)
@@ -329,8 +330,11 @@ static bool has_happened(const struct weiri_frames *frames, const struct records
 static void change(_Atomic(uint64_t) *word, uint64_t from, uint64_t to)
 {
 	WEIRI_SHM_STEP();
-	/* [H1, H3 release] as the owner's stores. [acquire] what another recovery did before. */
-	(void)weiri_cas_acq_rel(word, &from, to);
+	/*
+	 * [H1, H3 release] as the owner's stores. No acquire: a call that fails has read what another
+	 * recovery stored, so the next process of the seat reads that, or a later value (coherence).
+	 */
+	(void)weiri_cas_release(word, &from, to);
 }
 
 /* A hand of the seat to recover, and what is known of it. */
@@ -351,7 +355,7 @@ static enum reading judge_reading(const struct patient *patient, uint64_t kept)
 	/* [H3 acquire] changed: another recovery has gone on, and a token that was read may be its. */
 	if (weiri_load_acquire(&frames->hands[patient->hand].kept) != kept)
 		return weiri_seats_owner(&seats[patient->seat]) == patient->identity ? CHANGED : OVER;
-	/* [Q1 acquire] after all reads: if the next process wrote what was read, it has the seat here. */
+	/* After all reads, which acquire: if the next process wrote what was read, it has the seat here. */
 	return weiri_seats_owner(&seats[patient->seat]) == patient->identity ? WHOLE : OVER;
 }
 
@@ -385,7 +389,7 @@ static bool recover_hand(const struct patient *patient)
 
 	for (int i = 0; i < MOST; i++) {
 		const struct records found = read_records(&frames->hands[patient->hand]);
-		bool under_way = found.at != 0 && round_of(ring, found.at) == round_of(ring, found.kept), happened;
+		bool under_way = round_of(ring, found.at) == round_of(ring, found.kept), happened;
 		enum reading reading;
 
 		if (lower_of(ring, found.kept) >= frames->count ||

@@ -47,7 +47,7 @@ struct weiri_hand {
 	_Alignas(WEIRI_LINE) _Atomic(uint64_t) kept; /* round and frame */
 	_Atomic(uint64_t) from;                      /* the slot's word that an exchange replaces */
 	_Atomic(uint64_t) wants;                     /* the token of the frame in that word */
-	_Atomic(uint64_t) at;                        /* round and slot of the exchange; 0: none */
+	_Atomic(uint64_t) at;                        /* round and slot of an exchange; of another round: none */
 };
 
 /* The beginning of a frame in shared memory; the item follows at `payload`. */

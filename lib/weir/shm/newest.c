@@ -40,8 +40,8 @@
  * Why N4 holds. `writer` holds a seat. A process takes the role by CAS from a word whose seat is free,
  *   or of a process that is gone; each take counts, so no word repeats. A seat that passes on to the
  *   next process could make that one seem to be the writer. So it ends the role of the seat's last
- *   process before it takes the seat, and once more afterwards, before it writes anything itself: a
- *   process that became the writer by this seat in between was dead when the seat was taken.
+ *   process before it takes the seat. It found that process gone before, so that one takes no role
+ *   afterwards; and if another process has had the seat meanwhile, the CAS of the seat fails.
  * Pairs
  *   P1  publish -> read: the value; also through the writer's answer
  *   P2  let go (claim = 0) -> the writer's look at the claim: the reader has finished with the buffer
@@ -158,8 +158,8 @@ static uint64_t answer(_Atomic(uint64_t) *word, uint64_t buffer)
 
 struct weiri_buffer *weiri_newest_prepare(struct weiri_newest *newest, uint32_t *number)
 {
-	/* [P3 acquire] pairs with the writer before; later, only this process writes it. */
-	const uint64_t published = weiri_load_acquire(newest->published);
+	/* [relaxed] only the writer writes it; P3 showed this process what the writer before wrote. */
+	const uint64_t published = weiri_load_relaxed(newest->published);
 	const uint32_t current = buffer_of(newest, published), claims = newest->geometry.seats * newest->geometry.claims;
 	bool taken[WEIRI_NEWEST_MAX_BUFFERS] = {false};
 	uint32_t chosen = 0;
@@ -221,22 +221,41 @@ static bool is_role_free(const struct weiri_newest *newest, uint64_t role)
 	return owner == 0 || weiri_seats_is_gone(owner);
 }
 
+/*
+ * Returns false if another process is the writer. *role: as it was loaded; afterwards that of no
+ * process, or of one that is gone.
+ */
+static bool find_role_free(const struct weiri_newest *newest, uint64_t *role)
+{
+	while (!is_role_free(newest, *role)) {
+		/*
+		 * [P3 acquire] as the load before. If the seat of a writer that is gone has a new process, that
+		 * one has ended the role before, and Q2 shows it here.
+		 */
+		uint64_t now = weiri_load_acquire(newest->writer);
+
+		if (now == *role)
+			return false;
+		*role = now;
+	}
+	return true;
+}
+
 bool weiri_newest_become_writer(struct weiri_newest *newest)
 {
-	/* [P3 acquire] pairs with the writer that took or left it: its seat is seen below. */
+	/* [P3 acquire] pairs with weiri_newest_leave(); a dead writer's stores are visible when it is gone. */
 	uint64_t role = weiri_load_acquire(newest->writer), mine;
 
 	do {
-		if (!is_role_free(newest, role))
+		if (!find_role_free(newest, &role))
 			return false;
 		mine = ((role >> 32) + 1) << 32 | (newest->seat + 1);
 		WEIRI_SHM_STEP();
 		/*
-		 * [P3 acq_rel] acquire: pairs with weiri_newest_leave(); a dead writer's stores are visible.
-		 * Release: a process that reads the role sees that the seat is this process's. [acquire on
+		 * [P3 release] a process that reads the role sees that the seat is this process's. [acquire on
 		 * failure] as the load. It fails if another process took the role, or ended that of a dead one.
 		 */
-	} while (!weiri_cas_acq_rel_or_acquire(newest->writer, &role, mine));
+	} while (!weiri_cas_release_or_acquire(newest->writer, &role, mine));
 	newest->role = mine;
 	return true;
 }
@@ -255,14 +274,14 @@ void weiri_newest_leave(struct weiri_newest *newest, uint64_t identity)
 /* Frees the role of the writer if the process that is gone, `owner`, has it by this seat. */
 static void end_role_of(struct weiri_newest *newest, uint32_t seat, uint64_t owner)
 {
-	/* [P3 acquire] pairs with the writer that took or left it: its seat is seen below. */
-	uint64_t role = weiri_load_acquire(newest->writer);
+	/* [relaxed] the process is gone, so its role is visible; the CAS below expects what is read here. */
+	uint64_t role = weiri_load_relaxed(newest->writer);
 
 	if (seat_of_role(role) != seat || weiri_seats_owner(&newest->seats[seat]) != owner)
 		return;
 	WEIRI_SHM_STEP();
-	/* [P3 acq_rel] passes the dead writer's stores on. If it fails, another process took the role. */
-	(void)weiri_cas_acq_rel(newest->writer, &role, without_seat(role));
+	/* [P3 release] passes the dead writer's stores on. If it fails, another process took the role. */
+	(void)weiri_cas_release(newest->writer, &role, without_seat(role));
 }
 
 /* Takes a free seat, or that of a process that is gone. Returns -1 if there is none. */
@@ -294,8 +313,6 @@ bool weiri_newest_sit(struct weiri_newest *newest, uint64_t identity)
 	for (uint32_t i = 0; i < newest->geometry.claims; i++)
 		/* [P2 release] the reader before has ended. */
 		weiri_store_release(claim_word(newest, (int)i), (uint64_t)NONE);
-	/* The seat's last process may have become the writer since its role was looked at; this one is not. */
-	end_role_of(newest, newest->seat, identity);
 	/* [relaxed] no other thread of this process knows the object yet. */
 	weiri_store_relaxed(&newest->idle,
 	                    newest->geometry.claims < 64 ? (UINT64_C(1) << newest->geometry.claims) - 1 : UINT64_MAX);

@@ -13,7 +13,9 @@
  *                         it had is recovered
  *   identity -> identity  take over, where nothing has to be recovered: the next process
  *
- * Pair: Q1 leave (release) -> take (acquire): what the seat's last process, or its recovery, did.
+ * Pairs
+ *   Q1  leave (release) -> take (acquire): what the seat's last process, or its recovery, did
+ *   Q2  take over (release), leave -> owner (acquire): what was done about the seat's last process
  * Progress: lock-free. A process that is stopped has not gone, and keeps its seat.
  */
 #ifndef WEIRI_SHM_SEATS_H
@@ -59,13 +61,13 @@ static inline bool weiri_seats_leave(weiri_seat *seat, uint64_t identity)
 /* Takes the seat of a process that is gone. Returns true if this call took it. */
 static inline bool weiri_seats_take_over(weiri_seat *seat, uint64_t gone, uint64_t identity)
 {
-	/* [Q1 acquire] a dead process's stores are visible to all. */
-	return weiri_cas_acquire(seat, &gone, identity);
+	/* [Q2 release] pairs with weiri_seats_owner(). No acquire: the stores of one that is gone are visible. */
+	return weiri_cas_release(seat, &gone, identity);
 }
 
 static inline uint64_t weiri_seats_owner(const weiri_seat *seat)
 {
-	return weiri_load_acquire(seat); /* [Q1 acquire] as above */
+	return weiri_load_acquire(seat); /* [Q2 acquire] pairs with weiri_seats_take_over() */
 }
 
 #endif

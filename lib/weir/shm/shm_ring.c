@@ -493,8 +493,8 @@ void weir_shm_ring_close(weir_shm_ring *ring)
 	if (ring == NULL || is_forked(ring))
 		return;
 	weiri_frames_close(&ring->frames);
-	weiri_bell_ring_always(&ring->bells[WEIR_SHM_RING_ITEMS]);
-	weiri_bell_ring_always(&ring->bells[WEIR_SHM_RING_ROOM]);
+	weiri_bell_ring_slowly(&ring->bells[WEIR_SHM_RING_ITEMS]);
+	weiri_bell_ring_slowly(&ring->bells[WEIR_SHM_RING_ROOM]);
 }
 
 bool weir_shm_ring_closed(const weir_shm_ring *ring)
