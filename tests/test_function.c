@@ -4,6 +4,7 @@
 #include <math.h>
 #include <sched.h>
 #include <weir/flow/function.h>
+#include <weir/flow/op_math.h>
 
 #include "failing_allocator.h"
 #include "graph_kit.h"
@@ -198,6 +199,68 @@ Test(function, a_call_gives_the_results_of_its_body)
 		kit_end(session, graph);
 		end_function(function);
 	}
+}
+
+/* 24 / x. */
+static enum weir_status build_share(void *context, weir_graph *body, const struct weir_argument arguments[],
+                                    weir_output results[], weir_error *error)
+{
+	weir_tensor *number = kit_i64(24);
+	weir_output all;
+	enum weir_status status = weir_op_constant(body, NULL, number, &all, error);
+
+	(void)context;
+	weir_tensor_release(number);
+	return status == WEIR_OK ? weir_op_div(body, "share", all, arguments[0].output, &results[0], error) : status;
+}
+
+/* Calls the first, the second, and again the first of two functions, each with the result of the one before. */
+static enum weir_status build_in_turn(void *context, weir_graph *body, const struct weir_argument arguments[],
+                                      weir_output results[], weir_error *error)
+{
+	weir_function **functions = context;
+	struct weir_argument x = arguments[0];
+	enum weir_status status = WEIR_OK;
+
+	for (int i = 0; status == WEIR_OK && i < 3; i++) {
+		status = weir_op_call(body, NULL, functions[i % 2], &x, 1, &results[0], NULL, error);
+		x = of_output(results[0]);
+	}
+	return status;
+}
+
+/* Bodies that nothing makes wait: one after the other is in the room of the frame that calls. */
+Test(function, calls_of_several_functions_in_turn_share_their_room)
+{
+	weir_function *functions[] = {kit_function("double", build_double, NULL, one_tensor, 1, 1),
+	                              kit_function("share", build_share, NULL, one_tensor, 1, 1)};
+	weir_function *outer = kit_function("outer", build_in_turn, functions, one_tensor, 1, 1);
+	weir_graph *graph = kit_graph();
+	weir_session *session = kit_session(graph, 0);
+	struct weir_argument x = of_output(kit_placeholder(graph, "x", WEIR_I64, kit_shape(0)));
+	struct weir_feed feed = {.output = x.output};
+	weir_output result;
+	weir_error error;
+
+	cr_assert_eq(weir_op_call(graph, "call", outer, &x, 1, &result, NULL, &error), WEIR_OK, "%s", error.message);
+	for (int64_t i = 3; i >= -3; i--) {
+		weir_tensor *got = NULL;
+		enum weir_status status;
+
+		feed.value = kit_i64(i);
+		status = weir_session_run(session, &feed, 1, &result, 1, &got, NULL, 0, WEIR_NO_DEADLINE, NULL, &error);
+		weir_tensor_release(feed.value);
+		cr_expect_eq(status, i != 0 ? WEIR_OK : WEIR_INVALID_ARGUMENT);
+		if (i != 0)
+			cr_expect_eq(kit_i64_at(got, 0), 2 * (24 / (2 * i)));
+		else
+			cr_expect_str_eq(error.message, "call/call_2/div \"share\": an integer is divided by 0");
+		weir_tensor_release(got);
+	}
+	kit_end(session, graph);
+	end_function(outer);
+	end_function(functions[0]);
+	end_function(functions[1]);
 }
 
 /* Two bodies that wait until both have begun: only if each has a thread, the step ends. */

@@ -17,6 +17,7 @@
 #include "run/countdown.h"
 #include "run/meeting.h"
 #include "run/numbers.h"
+#include "session/child.h"
 #include "session/session.h"
 #include "session/step.h"
 #include "tensor/object.h"
@@ -277,6 +278,36 @@ static void use_a_value_after_its_end(void)
 	run_spoiled(end_every_use);
 }
 
+/* A place in a straight frame of `plan`, whose node has a body of that plan. */
+static void take_room(bool is_taken, bool body_stays)
+{
+	static const struct weiri_op op = {.name = "call"};
+	static const weir_node node = {.op = &op};
+	static struct weiri_plan_node nodes[] = {{.node = &node}};
+	static struct weiri_plan plan = {.nodes = nodes, .node_count = 1, .room = sizeof(struct weiri_frame)};
+	static struct weiri_plan of_body = {.child = {.size = sizeof(struct weiri_frame)}};
+	static struct weiri_body body = {.plan = &of_body};
+	static struct weiri_step step;
+	static struct weiri_frame room = {.plan = &of_body, .step = &step, .in_room = true, .empty = true};
+	static struct weiri_frame frame = {.plan = &plan, .step = &step, .room = &room};
+	const struct weiri_site site = {
+		.frame = &frame, .runner = (struct weiri_runner *)(void *)&plan, .is_straight = true};
+
+	room.empty = !is_taken;
+	of_body.stays = body_stays;
+	(void)weiri_site_run(&site, weiri_child_create_only(&site, &body));
+}
+
+static void take_a_room_twice(void)
+{
+	take_room(true, true);
+}
+
+static void run_straight_what_may_leave(void)
+{
+	take_room(false, false);
+}
+
 static void be_incomplete_without_a_halt(void)
 {
 	static struct weiri_step step;
@@ -295,6 +326,12 @@ Test(invariants_flow, frame)
 {
 	expect_broken("F2", use_a_frame_with_a_value);
 	expect_broken("plan L2", use_a_value_after_its_end);
+	expect_broken("plan L4", run_straight_what_may_leave);
+}
+
+Test(invariants_flow, child)
+{
+	expect_broken("H5", take_a_room_twice);
 }
 
 static void forget_sum(void *context, enum weir_status status, const weir_error *error, weir_tensor *sum)

@@ -4,7 +4,7 @@ package weir
 
 /*
 #cgo CFLAGS: -I${SRCDIR}/..
-#cgo LDFLAGS: -lcamera
+#cgo LDFLAGS: -lhosts_camera
 #include <stdlib.h>
 #include "camera.h"
 */

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use weir::{ffi, Queue, Var};
 
-#[link(name = "camera")]
+#[link(name = "hosts_camera")]
 extern "C" {
     fn camera_start(queue: *mut ffi::Queue, count: c_int, cause: *const c_char) -> *mut c_void;
     fn camera_stop(camera: *mut c_void) -> c_int;

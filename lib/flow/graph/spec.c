@@ -5,6 +5,8 @@
 
 #include <stdio.h>
 
+#include "tensor/object.h"
+
 struct weiri_spec weiri_spec_of(enum weir_dtype dtype, const weir_shape *shape)
 {
 	struct weiri_spec spec = {.dtype = dtype};
@@ -67,6 +69,16 @@ bool weiri_spec_compatible(const struct weiri_spec *a, const struct weiri_spec *
 			return false;
 	}
 	return true;
+}
+
+bool weiri_spec_fits(const struct weiri_spec *expected, const weir_tensor *tensor)
+{
+	const weir_shape *shape = &tensor->shape;
+	bool fits = expected->dtype == tensor->dtype && (!expected->ranked || expected->shape.rank == shape->rank);
+
+	for (uint32_t i = 0; fits && expected->ranked && i < shape->rank; i++)
+		fits = expected->shape.dims[i] < 0 || expected->shape.dims[i] == shape->dims[i];
+	return fits;
 }
 
 bool weiri_partial_shape_ok(const weir_shape *shape)

@@ -26,6 +26,8 @@ struct weiri_spec weiri_spec_of_tensor(const weir_tensor *tensor);
 bool weiri_spec_known(const struct weiri_spec *spec);
 /* Returns true if a tensor can exist that fits both, otherwise false. */
 bool weiri_spec_compatible(const struct weiri_spec *a, const struct weiri_spec *b);
+/* Returns true if the tensor is what `expected` says, otherwise false. */
+bool weiri_spec_fits(const struct weiri_spec *expected, const weir_tensor *tensor);
 /* Returns true if the dims may be equal. A negative dim is not known. */
 bool weiri_dim_compatible(int64_t a, int64_t b);
 /* Returns the known one of two compatible dims; a negative number if neither is known. */

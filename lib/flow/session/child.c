@@ -17,6 +17,8 @@
  *   H4  the memory of a child stays while a hook of one of its waits may run, although the child has
  *       ended. No activation begins meanwhile: a hook runs only in a step that is halted, and loops
  *       and maps look at that before they begin another one
+ *   H5  one child at a time is in the room of its parent: a thread that runs the parent straight
+ *       begins and ends it in one call
  */
 #include "session/child.h"
 
@@ -24,33 +26,79 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
+#include "base/compiler.h"
 #include "base/memory.h"
 #include "graph/layout.h"
 
-struct weiri_frame *weiri_child_create(const struct weiri_site *site, const struct weiri_body *body)
+/* Makes an empty frame of the memory. */
+static void lay_out(struct weiri_frame *child, struct weiri_plan *plan)
+{
+	(void)memset(child, 0, plan->child.counts);
+	weiri_frame_lay_out(child, child, &plan->child, plan);
+	child->empty = true;
+}
+
+/* Returns an empty frame; or NULL. */
+static struct weiri_frame *find_memory(struct weiri_plan *plan)
+{
+	struct weiri_frame *child = weiri_spare_take(&plan->spare_child);
+
+	if (child != NULL)
+		return child;
+	child = weiri_allocate(&plan->allocator, plan->child.size, WEIRI_FRAME_ALIGNMENT);
+	if (child != NULL)
+		lay_out(child, plan);
+	return child;
+}
+
+/* H5: returns the room of the parent, as an empty frame, whose number, owner and trace are 0. */
+static WEIRI_ALWAYS_INLINE struct weiri_frame *find_room(struct weiri_frame *parent, struct weiri_plan *plan)
+{
+	struct weiri_frame *child = parent->room;
+
+	WEIR_ASSERT1(H5, plan->child.size <= parent->plan->room && (child->plan == NULL || child->empty));
+	if (WEIRI_UNLIKELY(child->plan != plan)) {
+		lay_out(child, plan);
+		child->in_room = true;
+	}
+	return child;
+}
+
+static WEIRI_ALWAYS_INLINE void place(struct weiri_frame *child, const struct weiri_site *site)
 {
 	struct weiri_frame *parent = site->frame;
-	struct weiri_plan *plan = body->plan;
-	struct weiri_frame *child = weiri_spare_take(&plan->spare_child);
 	const weir_critical_section *within = parent->plan->nodes[site->index].within;
 
-	if (child == NULL) {
-		child = weiri_allocate(&plan->allocator, plan->child.size, WEIRI_LAYOUT_ALIGNMENT);
-		if (child == NULL)
-			return NULL;
-		(void)memset(child, 0, plan->child.counts);
-		weiri_frame_lay_out(child, child, &plan->child, plan);
-		child->empty = true;
-	}
 	child->step = parent->step;
 	child->parent = parent;
 	child->unit = site->unit;
 	child->index = site->index;
+	child->within = within != NULL ? within : parent->within;
+}
+
+struct weiri_frame *weiri_child_create(const struct weiri_site *site, const struct weiri_body *body)
+{
+	struct weiri_frame *child = find_memory(body->plan);
+
+	if (child == NULL)
+		return NULL;
+	place(child, site);
 	child->number = 0;
 	child->owner = NULL;
 	child->trace = NULL;
 	weiri_countdown_init(&child->users, 1);
-	child->within = within != NULL ? within : parent->within;
+	return child;
+}
+
+struct weiri_frame *weiri_child_create_only(const struct weiri_site *site, const struct weiri_body *body)
+{
+	struct weiri_frame *child;
+
+	if (!site->is_straight)
+		return weiri_child_create(site, body);
+	child = find_room(site->frame, body->plan);
+	place(child, site);
 	return child;
 }
 
@@ -61,7 +109,8 @@ void weiri_child_destroy(struct weiri_frame *child)
 	weiri_frame_clear(child);
 	if (WEIRI_UNLIKELY(child->trace != NULL))
 		weiri_trace_frame_free(child);
-	weiri_child_leave(child);
+	if (!child->in_room)
+		weiri_child_leave(child);
 }
 
 void weiri_child_leave(struct weiri_frame *child)
@@ -71,7 +120,7 @@ void weiri_child_leave(struct weiri_frame *child)
 	if (!weiri_countdown_finish(&child->users, 1))
 		return;
 	if (!weiri_spare_put(&plan->spare_child, child))
-		weiri_release(&plan->allocator, child, plan->child.size, WEIRI_LAYOUT_ALIGNMENT);
+		weiri_release(&plan->allocator, child, plan->child.size, WEIRI_FRAME_ALIGNMENT);
 }
 
 bool weiri_child_take_results(struct weiri_frame *child, weir_tensor *results[])
@@ -113,12 +162,13 @@ bool weiri_site_accepts(const struct weiri_site *site, const struct weiri_body *
 {
 	for (size_t i = 0; i < body->plan->feed_count; i++) {
 		const struct weiri_spec *expected = weiri_body_tensor(body, i);
-		struct weiri_spec got = weiri_spec_of_tensor(values[i]);
+		struct weiri_spec got;
 		char text_expected[WEIRI_SPEC_TEXT_SIZE];
 		char text_got[WEIRI_SPEC_TEXT_SIZE];
 
-		if (weiri_spec_compatible(expected, &got))
+		if (weiri_spec_fits(expected, values[i]))
 			continue;
+		got = weiri_spec_of_tensor(values[i]);
 		(void)weiri_site_failed(site, WEIR_INVALID_ARGUMENT, "parameter \"%s\" of \"%s\" must be %s, got %s",
 		                        weiri_body_parameter(body, i)->name, body->function->name,
 		                        weiri_spec_text(expected, text_expected), weiri_spec_text(&got, text_got));

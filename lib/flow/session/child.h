@@ -13,6 +13,8 @@
 
 /* Returns an empty child frame for the node of the site, or NULL. */
 struct weiri_frame *weiri_child_create(const struct weiri_site *site, const struct weiri_body *body);
+/* The same for a node that has no other child, and whose op says so (weiri_inner): in the room of its frame, if that is straight. */
+struct weiri_frame *weiri_child_create_only(const struct weiri_site *site, const struct weiri_body *body);
 /* Empties the frame, and gives its memory back. Accepts NULL. No thread runs nodes of it. */
 void weiri_child_destroy(struct weiri_frame *child);
 /* Gives back one use of the memory. The step has not been freed. */

@@ -4,7 +4,7 @@
  * A thread that brings the count of a unit to zero puts the unit into its own ready list. So a
  * chain of cheap nodes stays on one thread. A node that costs more than a hand-over goes to the pool
  * if the thread has other work. So does user code that may be left behind, if the thread is not a
- * worker. The rest of its unit goes with it.
+ * worker. The rest of its unit goes with it. A straight plan (plan.h) needs none of this.
  */
 #include "session/step.h"
 
@@ -17,7 +17,7 @@
 #include "run/pool_submission.h"
 
 /* One thread that runs units of a frame. */
-struct runner {
+struct weiri_runner {
 	struct weiri_frame *frame;
 	uint32_t list;  /* ready units */
 	uint32_t roots; /* units 0 .. roots - 1 are ready too */
@@ -117,10 +117,9 @@ bool weiri_site_must_stop(const struct weiri_site *site)
 }
 
 /* Returns true if the node must be skipped. */
-static WEIRI_ALWAYS_INLINE bool must_skip(struct runner *r, const struct weiri_plan_node *p)
+static WEIRI_ALWAYS_INLINE bool must_skip(struct weiri_runner *r, struct weiri_step *step,
+                                          const struct weiri_plan_node *p)
 {
-	struct weiri_step *step = r->frame->step;
-
 	spend(step, &r->credit, p->weight);
 	/* A section is left in any case. What was left out of it has made the step incomplete. */
 	if (WEIRI_LIKELY(!weiri_latch_is_set(&step->halted)) || (p->flags & WEIRI_OP_LEAVES) != 0)
@@ -129,34 +128,34 @@ static WEIRI_ALWAYS_INLINE bool must_skip(struct runner *r, const struct weiri_p
 	return true;
 }
 
-static WEIRI_ALWAYS_INLINE void find_inputs(struct runner *r, const struct weiri_plan_node *p)
+static WEIRI_ALWAYS_INLINE void find_inputs(struct weiri_runner *r, const struct weiri_frame *frame,
+                                            const struct weiri_plan_node *p)
 {
-	const struct weiri_use *uses = r->frame->plan->uses + p->inputs;
-	weir_tensor **inputs = r->frame->inputs + p->inputs;
+	const struct weiri_use *uses = frame->plan->uses + p->inputs;
+	weir_tensor **inputs = frame->inputs + p->inputs;
 
 	for (uint32_t i = 0; i < p->input_count; i++) {
-		inputs[i] = r->frame->values[uses[i].slot];
+		inputs[i] = frame->values[uses[i].slot];
 		WEIR_ASSERT1(plan L2, inputs[i] != NULL || (p->flags & WEIRI_OP_LEAVES) != 0);
 	}
 	r->error.message[0] = '\0';
 	r->call.node = p->node;
 	r->call.inputs = inputs;
-	r->call.outputs = r->frame->values + p->outputs;
-	r->call.holds = r->frame->holds + p->holds;
+	r->call.outputs = frame->values + p->outputs;
+	r->call.holds = frame->holds + p->holds;
 	r->call.wanted = p->wanted;
 	r->call.taken = p->taken;
 }
 
-static WEIRI_ALWAYS_INLINE void run_node(struct runner *r, const struct weiri_plan_node *p)
+static WEIRI_ALWAYS_INLINE void run_node(struct weiri_runner *r, struct weiri_frame *frame,
+                                         const struct weiri_plan_node *p)
 {
-	struct weiri_frame *frame = r->frame;
 	enum weir_status status =
 		WEIRI_LIKELY((p->flags & WEIRI_OP_USER) == 0) ? p->run(&r->call) : run_user(frame, p, &r->call);
 
 	if (WEIRI_UNLIKELY(status != WEIR_OK))
 		weiri_step_node_failed(frame, (uint32_t)(p - frame->plan->nodes), status, r->error.message);
-	if ((p->flags & (WEIRI_NODE_ENDS_USES | WEIRI_NODE_SPILLS | WEIRI_NODE_TELLS)) != 0)
-		weiri_frame_node_ended(frame, p);
+	weiri_frame_node_ended(frame, p);
 }
 
 /* A node that runs functions has ended on this thread. */
@@ -168,10 +167,17 @@ static void call_ended(struct weiri_frame *frame, const struct weiri_plan_node *
 }
 
 /* Begins a node that runs functions. Returns true if it has ended. */
-static bool begin_call(struct runner *r, uint32_t unit, const struct weiri_plan_node *p)
+static WEIRI_ALWAYS_INLINE bool begin_call(struct weiri_runner *r, uint32_t unit, const struct weiri_plan_node *p,
+                                           bool is_straight)
 {
 	struct weiri_frame *frame = r->frame;
-	struct weiri_site site = {frame, unit, (uint32_t)(p - frame->plan->nodes), &r->credit, r->on_worker};
+	struct weiri_site site = {.frame = frame,
+	                          .unit = unit,
+	                          .index = (uint32_t)(p - frame->plan->nodes),
+	                          .credit = &r->credit,
+	                          .on_worker = r->on_worker,
+	                          .runner = r,
+	                          .is_straight = is_straight};
 
 	if (!p->node->op->inner->begin(&site, &r->call))
 		return false;
@@ -180,7 +186,7 @@ static bool begin_call(struct runner *r, uint32_t unit, const struct weiri_plan_
 }
 
 /* As run_node(), weiri_wait_start() or begin_call(), and records it. Returns false if the node has not ended. */
-static WEIRI_COLD bool run_traced(struct runner *r, uint32_t unit, uint32_t index)
+static WEIRI_COLD bool run_traced(struct weiri_runner *r, uint32_t unit, uint32_t index, bool is_straight)
 {
 	struct weiri_frame *frame = r->frame;
 	const struct weiri_plan_node *p = &frame->plan->nodes[index];
@@ -194,8 +200,8 @@ static WEIRI_COLD bool run_traced(struct runner *r, uint32_t unit, uint32_t inde
 	if ((p->flags & (WEIRI_OP_WAITS | WEIRI_OP_CALLS)) != 0) {
 		if ((p->flags & WEIRI_OP_CALLS) != 0)
 			weiri_trace_passed(frame, index);
-		ended =
-			(p->flags & WEIRI_OP_CALLS) != 0 ? begin_call(r, unit, p) : weiri_wait_start(frame, unit, index, &r->call);
+		ended = (p->flags & WEIRI_OP_CALLS) != 0 ? begin_call(r, unit, p, is_straight)
+		                                         : weiri_wait_start(frame, unit, index, &r->call);
 		r->call.trace = NULL;
 		r->now_ns = 0;
 		return ended;
@@ -233,7 +239,7 @@ static bool is_worth_a_worker(const struct weiri_frame *frame, const struct weir
 }
 
 /* A caller that does not wait, or has a limit, leaves user code to others: it must be able to go on. */
-static bool is_held_up_by_user_code(const struct runner *r)
+static bool is_held_up_by_user_code(const struct weiri_runner *r)
 {
 	const struct weiri_step *step = r->frame->step;
 
@@ -241,7 +247,7 @@ static bool is_held_up_by_user_code(const struct runner *r)
 	       (step->is_started || step->is_open || step->deadline_ns != WEIR_NO_DEADLINE || step->user_token != NULL);
 }
 
-static bool belongs_to_pool(const struct runner *r, const struct weiri_plan_node *p)
+static bool belongs_to_pool(const struct weiri_runner *r, const struct weiri_plan_node *p)
 {
 	const struct weiri_frame *frame = r->frame;
 	const struct weiri_step *step = frame->step;
@@ -279,7 +285,8 @@ static void submit_unit(struct weiri_frame *frame, uint32_t unit, uint32_t at)
 }
 
 /* As run_unit(), for a frame that is recorded: no other frame pays for it at each node. */
-static WEIRI_COLD bool run_traced_unit(struct runner *r, uint32_t unit, uint32_t at, bool may_submit)
+static WEIRI_COLD bool run_traced_unit(struct weiri_runner *r, uint32_t unit, uint32_t at, bool may_submit,
+                                       bool is_straight)
 {
 	const struct weiri_plan_node *nodes = r->frame->plan->nodes;
 	uint32_t end = r->frame->plan->units[unit].end;
@@ -292,10 +299,10 @@ static WEIRI_COLD bool run_traced_unit(struct runner *r, uint32_t unit, uint32_t
 			return false;
 		}
 		may_submit = true;
-		if (must_skip(r, p))
+		if (must_skip(r, r->frame->step, p))
 			continue;
-		find_inputs(r, p);
-		if (!run_traced(r, unit, i))
+		find_inputs(r, r->frame, p);
+		if (!run_traced(r, unit, i, is_straight))
 			return false;
 	}
 	return true;
@@ -306,14 +313,14 @@ static WEIRI_COLD bool run_traced_unit(struct runner *r, uint32_t unit, uint32_t
  * completion continues it, and then the step may have been freed. may_submit is false if the unit
  * was submitted for the sake of its first node.
  */
-static WEIRI_ALWAYS_INLINE bool run_unit(struct runner *r, uint32_t unit, uint32_t at, bool may_submit)
+static WEIRI_ALWAYS_INLINE bool run_unit(struct weiri_runner *r, uint32_t unit, uint32_t at, bool may_submit)
 {
 	struct weiri_frame *frame = r->frame;
 	const struct weiri_plan_node *nodes = frame->plan->nodes;
 	uint32_t end = frame->plan->units[unit].end;
 
 	if (WEIRI_UNLIKELY(frame->trace != NULL))
-		return run_traced_unit(r, unit, at, may_submit);
+		return run_traced_unit(r, unit, at, may_submit, false);
 	for (uint32_t i = at; i < end; i++) {
 		const struct weiri_plan_node *p = &nodes[i];
 
@@ -322,20 +329,20 @@ static WEIRI_ALWAYS_INLINE bool run_unit(struct runner *r, uint32_t unit, uint32
 			return false;
 		}
 		may_submit = true;
-		if (WEIRI_UNLIKELY(must_skip(r, p)))
+		if (WEIRI_UNLIKELY(must_skip(r, frame->step, p)))
 			continue;
-		find_inputs(r, p);
+		find_inputs(r, frame, p);
 		if (WEIRI_LIKELY((p->flags & (WEIRI_OP_WAITS | WEIRI_OP_CALLS)) == 0))
-			run_node(r, p);
+			run_node(r, frame, p);
 		else if ((p->flags & WEIRI_OP_WAITS) != 0 ? !weiri_wait_start(frame, unit, i, &r->call)
-		                                          : !begin_call(r, unit, p))
+		                                          : !begin_call(r, unit, p, false))
 			return false;
 	}
 	return true;
 }
 
 /* One of the arrivals for which the unit waits. Puts a unit that became ready in front of the list. */
-static WEIRI_ALWAYS_INLINE void arrive(struct runner *r, uint32_t unit)
+static WEIRI_ALWAYS_INLINE void arrive(struct weiri_runner *r, uint32_t unit)
 {
 	struct weiri_frame *frame = r->frame;
 	uint32_t count = frame->plan->units[unit].count;
@@ -346,7 +353,7 @@ static WEIRI_ALWAYS_INLINE void arrive(struct runner *r, uint32_t unit)
 	r->list = unit;
 }
 
-static WEIRI_ALWAYS_INLINE void release_successors(struct runner *r, uint32_t unit)
+static WEIRI_ALWAYS_INLINE void release_successors(struct weiri_runner *r, uint32_t unit)
 {
 	const struct weiri_plan *plan = r->frame->plan;
 	const uint32_t *successors = plan->successors + plan->units[unit].successors;
@@ -355,7 +362,7 @@ static WEIRI_ALWAYS_INLINE void release_successors(struct runner *r, uint32_t un
 		arrive(r, successors[i]);
 }
 
-static void arrive_feed(struct runner *r, size_t feed)
+static void arrive_feed(struct weiri_runner *r, size_t feed)
 {
 	const struct weiri_plan *plan = r->frame->plan;
 
@@ -374,7 +381,7 @@ static uint64_t draw(uint64_t *state)
 }
 
 /* Moves a random unit of the list, which is not empty, to its front. */
-static WEIRI_COLD void shuffle(struct runner *r)
+static WEIRI_COLD void shuffle(struct weiri_runner *r)
 {
 	struct weiri_frame_unit *units = r->frame->units;
 	uint32_t before = r->list;
@@ -396,7 +403,7 @@ static WEIRI_COLD void shuffle(struct runner *r)
 }
 
 /* Takes the unit that runs next out of the list, or of the roots. Returns false if there is none. */
-static bool take_ready(struct runner *r, uint32_t *unit)
+static bool take_ready(struct weiri_runner *r, uint32_t *unit)
 {
 	/* If nothing is ready, the step may have been freed. */
 	if (r->list != WEIRI_NO_UNIT) {
@@ -425,7 +432,7 @@ static WEIRI_COLD uint64_t draws_of(const struct weiri_frame *frame)
 	return draws;
 }
 
-static void begin_runner(struct runner *r, struct weiri_frame *frame, bool on_worker)
+static void begin_runner(struct weiri_runner *r, struct weiri_frame *frame, bool on_worker)
 {
 	r->frame = frame;
 	r->list = WEIRI_NO_UNIT;
@@ -447,7 +454,7 @@ static void begin_runner(struct runner *r, struct weiri_frame *frame, bool on_wo
  * Runs the ready units and those that become ready. Returns true if the frame has ended; otherwise
  * the step may have been freed.
  */
-static bool run_ready(struct runner *r)
+static bool run_ready(struct weiri_runner *r)
 {
 	uint32_t unit;
 
@@ -467,7 +474,7 @@ static bool run_ready(struct runner *r)
  */
 static bool run_rest(struct weiri_frame *frame, uint32_t unit, uint32_t at, bool may_submit)
 {
-	struct runner r;
+	struct weiri_runner r;
 
 	begin_runner(&r, frame, true);
 	/* Each thread has its own draws, so threads share no state. A single thread repeats them all. */
@@ -488,7 +495,8 @@ static bool child_ended(struct weiri_frame *child)
 	struct weiri_frame *parent = child->parent;
 	const struct weiri_plan_node *p = &parent->plan->nodes[child->index];
 	int32_t credit = 0;
-	struct weiri_site site = {parent, child->unit, child->index, &credit, true};
+	struct weiri_site site = {
+		.frame = parent, .unit = child->unit, .index = child->index, .credit = &credit, .on_worker = true};
 
 	if (!p->node->op->inner->child_ended(&site, child))
 		return false;
@@ -529,7 +537,7 @@ void weiri_step_resume(struct weiri_frame *frame, uint32_t unit, uint32_t index)
 
 void weiri_step_arrive_feed(struct weiri_step *step, size_t feed)
 {
-	struct runner r;
+	struct weiri_runner r;
 
 	begin_runner(&r, &step->frame, false);
 	r.draws = step->shuffle + ((uint64_t)feed << 32);
@@ -544,14 +552,91 @@ void weiri_step_call_ended(const struct weiri_site *site)
 	run_from(site->frame, site->unit, site->index + 1, true);
 }
 
+/* -- straight plans ---------------------------------------------------------------------------- */
+
+/* Returns true if no node of the frame leaves this thread, and the order of the units is that of the plan. */
+static WEIRI_ALWAYS_INLINE bool is_straight(const struct weiri_frame *frame, bool on_worker)
+{
+	const struct weiri_plan *plan = frame->plan;
+	const struct weiri_step *step = frame->step;
+
+	if (!plan->stays || step->shuffle != 0)
+		return false;
+	return !plan->heavy || on_worker || step->workers == 0 || (!step->is_started && !step->is_open);
+}
+
+static WEIRI_COLD void run_straight_traced(struct weiri_runner *r)
+{
+	const struct weiri_plan *plan = r->frame->plan;
+
+	for (uint32_t i = 0; i < plan->unit_count; i++)
+		(void)run_traced_unit(r, plan->straight[i], plan->units[plan->straight[i]].first, true, true);
+}
+
+static void run_straight(struct weiri_runner *r)
+{
+	struct weiri_frame *frame = r->frame;
+	const struct weiri_plan *plan = frame->plan;
+	struct weiri_step *step = frame->step;
+
+	if (WEIRI_UNLIKELY(frame->trace != NULL)) {
+		run_straight_traced(r);
+		return;
+	}
+	for (uint32_t i = 0; i < plan->unit_count; i++) {
+		uint32_t unit = plan->straight[i];
+		const struct weiri_plan_node *end = plan->nodes + plan->units[unit].end;
+
+		for (const struct weiri_plan_node *p = plan->nodes + plan->units[unit].first; p < end; p++) {
+			if (WEIRI_UNLIKELY(must_skip(r, step, p)))
+				continue;
+			find_inputs(r, frame, p);
+			if (WEIRI_LIKELY((p->flags & WEIRI_OP_CALLS) == 0))
+				run_node(r, frame, p);
+			else
+				(void)begin_call(r, unit, p, true);
+		}
+	}
+}
+
+bool weiri_site_run(const struct weiri_site *site, struct weiri_frame *child)
+{
+	struct weiri_runner *r = site->runner;
+	uint64_t draws;
+
+	/* The runner of a node that is recorded is for this frame only. The child of a straight frame is straight. */
+	if (WEIRI_UNLIKELY(site->frame->trace != NULL || r == NULL) ||
+	    (!site->is_straight && !is_straight(child, site->on_worker)))
+		return weiri_frame_run(child, site->credit, site->on_worker);
+	WEIR_ASSERT1(plan L4, is_straight(child, site->on_worker));
+	r->frame = child;
+	if (WEIRI_UNLIKELY(child->plan->draws)) {
+		draws = r->call.draws;
+		r->call.draws = draws_of(child);
+		run_straight(r);
+		r->call.draws = draws;
+	} else {
+		run_straight(r);
+	}
+	r->frame = site->frame;
+	return true;
+}
+
+/* -- frames ------------------------------------------------------------------------------------ */
+
 bool weiri_frame_run(struct weiri_frame *frame, int32_t *credit, bool on_worker)
 {
 	const struct weiri_step *step = frame->step;
-	struct runner r;
+	struct weiri_runner r;
 	bool ended;
 
 	begin_runner(&r, frame, on_worker);
 	r.credit = *credit;
+	if (is_straight(frame, on_worker)) {
+		run_straight(&r);
+		*credit = r.credit;
+		return true;
+	}
 	r.roots = frame->plan->root_count;
 	r.draws = step->shuffle + frame->number;
 	/* Roots are drawn as the others are. */
@@ -565,6 +650,8 @@ bool weiri_frame_run(struct weiri_frame *frame, int32_t *credit, bool on_worker)
 	*credit = r.credit;
 	return ended;
 }
+
+/* -- steps ------------------------------------------------------------------------------------- */
 
 bool weiri_step_begin(struct weiri_step *step)
 {

@@ -20,6 +20,10 @@ void weiri_frame_lay_out(struct weiri_frame *frame, void *block, const struct we
 	frame->given = weiri_layout_at(block, layout->given);
 	frame->told = weiri_layout_at(block, layout->told);
 	frame->taken = weiri_layout_at(block, layout->taken);
+	if (plan->room != 0) {
+		frame->room = weiri_layout_at(block, layout->room);
+		frame->room->plan = NULL;
+	}
 	for (uint32_t i = 0; i < plan->constant_count; i++)
 		frame->values[plan->feed_count + i] = plan->constants[i];
 }
@@ -138,19 +142,12 @@ void weiri_frame_take_results(struct weiri_frame *frame, weir_tensor *results[])
 	WEIR_ASSERT_WALK(assert_empty(frame));
 }
 
-/* `input` is where the node found the value; NULL there if the node passed the reference on. */
-static void end_use(struct weiri_frame *frame, const struct weiri_use *use, weir_tensor *input)
+static void end_use(struct weiri_frame *frame, const struct weiri_use *use)
 {
-	bool taken = use->ends == WEIRI_ENDS_VALUE && frame->plan->slots[use->slot].owner == WEIRI_OWNER_FRAME;
-
 	if (use->ends == WEIRI_ENDS_NOTHING)
 		return;
-	if (taken) {
-		frame->values[use->slot] = NULL;
-		weir_tensor_release(input);
-	} else if (use->ends == WEIRI_ENDS_VALUE || weiri_countdown_finish(&frame->counts[use->ends], 1)) {
+	if (use->ends == WEIRI_ENDS_VALUE || weiri_countdown_finish(&frame->counts[use->ends], 1))
 		release_value(frame, use->slot);
-	}
 }
 
 /* S4: a node that failed or was skipped has said so. */
@@ -162,13 +159,15 @@ static WEIRI_COLD void tell_end(struct weiri_frame *frame, const struct weiri_pl
 	weiri_signal_raise(&frame->step->signal);
 }
 
-void weiri_frame_node_ended(struct weiri_frame *frame, const struct weiri_plan_node *p)
+void weiri_frame_end_rest(struct weiri_frame *frame, const struct weiri_plan_node *p)
 {
 	const struct weiri_plan *plan = frame->plan;
 
 	if ((p->flags & WEIRI_NODE_ENDS_USES) != 0) {
-		for (uint32_t i = 0; i < p->input_count; i++)
-			end_use(frame, &plan->uses[p->inputs + i], frame->inputs[p->inputs + i]);
+		for (uint32_t i = 0; i < p->input_count; i++) {
+			if (i >= 64 || (p->taken >> i & 1) == 0)
+				end_use(frame, &plan->uses[p->inputs + i]);
+		}
 	}
 	if ((p->flags & WEIRI_NODE_SPILLS) != 0) {
 		for (uint32_t i = 0; i < p->node->output_count; i++) {

@@ -2,8 +2,9 @@
  * frame.h - one activation of a plan: the values, and the state of its units and waits.
  *
  * A frame is memory that is used again. The root frame of a step lies in the memory of the step. A
- * node that runs a function makes child frames (child.h), each with memory of its own: a frame knows
- * its parent, and which node of the parent waits for it.
+ * node that runs a function makes child frames (child.h), each with memory of its own, or in the room
+ * that a straight parent has for one child (plan.h). A frame knows its parent, and which node of the
+ * parent waits for it.
  *
  * A value goes with its last use. A slot whose value the frame owns holds a reference, or a handle
  * on a version, from the end of the node that makes the value until its last use has ended. If that
@@ -38,6 +39,9 @@ struct weiri_frame;
 struct weiri_frame_trace;
 
 enum { WEIRI_NO_UNIT = INT32_MAX };
+
+/* Of the memory of a step, or of a child: so the lines that an activation touches are always as many. */
+enum { WEIRI_FRAME_ALIGNMENT = 64 };
 
 /* Of a unit that is ready or waits. Not initialized before. */
 struct weiri_frame_unit {
@@ -75,25 +79,28 @@ static inline weir_tensor *weiri_fed_value(const struct weiri_fed *fed, size_t i
 	return *(weir_tensor *const *)(const void *)((const char *)fed->first + i * fed->stride);
 }
 
+/* What each activation uses comes first. */
 struct weiri_frame {
 	struct weiri_step *step;
 	struct weiri_plan *plan;
 	struct weiri_frame *parent;          /* NULL: the root frame of its step */
 	uint32_t unit, index;                /* of the parent's plan: the node that waits for the child */
-	uint64_t number;                     /* of the iteration or row */
-	void *owner;                         /* of a child: what its node knows of it */
 	const weir_critical_section *within; /* which user code of the frame must not enter; or NULL */
+	uint64_t number;                     /* of the iteration or row */
 	struct weiri_countdown remaining;    /* units that have not ended */
 	struct weiri_countdown users; /* of the memory of a child: its node, and hooks of its waits (H4 of child.c) */
 	bool empty;                   /* the owner only: the results were taken, so F2 holds */
+	bool in_room;                 /* the memory of a child is the room of its parent */
 	weir_tensor **values;
 	weir_tensor **inputs;
 	weir_read *holds;
+	struct weiri_frame_trace *trace; /* NULL: it is not recorded */
+	struct weiri_frame *room;        /* of a straight plan with calls: their child, of the last body that was called */
 	struct weiri_countdown *counts;
 	struct weiri_frame_unit *units;
 	struct weiri_wait *waits;
 	void *states;
-	struct weiri_frame_trace *trace; /* NULL: it is not recorded */
+	void *owner; /* of a child: what its node knows of it */
 	/* late feeds: by feed, and by node */
 	struct weiri_latch *given; /* claimed by the thread that feeds it; set once the value is there */
 	struct weiri_latch *told;  /* set when the node has ended, and none of the step has failed */
@@ -116,10 +123,23 @@ void weiri_frame_begin_passing(struct weiri_frame *frame, const struct weiri_cal
 void weiri_frame_clear(struct weiri_frame *frame);
 /* Moves the fetched values to results[]. Each node has succeeded. */
 void weiri_frame_take_results(struct weiri_frame *frame, weir_tensor *results[]);
+/* The same as the next one, but for the inputs that the node took. */
+void weiri_frame_end_rest(struct weiri_frame *frame, const struct weiri_plan_node *p);
 /*
  * Ends the uses of the inputs of a node that has run, whether or not it succeeded, and releases the
  * outputs that no node uses. Tells threads that fetch.
  */
-void weiri_frame_node_ended(struct weiri_frame *frame, const struct weiri_plan_node *p);
+static WEIRI_ALWAYS_INLINE void weiri_frame_node_ended(struct weiri_frame *frame, const struct weiri_plan_node *p)
+{
+	for (uint64_t taken = p->taken; taken != 0; taken &= taken - 1) {
+		uint32_t use = p->inputs + (uint32_t)__builtin_ctzll(taken);
+
+		frame->values[frame->plan->uses[use].slot] = NULL;
+		if (frame->inputs[use] != NULL) /* the node did not pass the reference on */
+			weir_tensor_release(frame->inputs[use]);
+	}
+	if (WEIRI_UNLIKELY((p->flags & (WEIRI_NODE_ENDS_USES | WEIRI_NODE_SPILLS | WEIRI_NODE_TELLS)) != 0))
+		weiri_frame_end_rest(frame, p);
+}
 
 #endif

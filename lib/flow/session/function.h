@@ -127,10 +127,14 @@ struct weiri_site {
 	uint32_t unit, index; /* of the plan */
 	int32_t *credit;      /* see execute.c */
 	bool on_worker;
+	struct weiri_runner *runner; /* of this thread, which begins the node; or NULL */
+	bool is_straight;            /* the thread runs the frame straight (plan.h) */
 };
 
 struct weiri_inner {
 	enum weiri_trace_frame_kind parts; /* what its frames are to it, in a trace */
+	bool stays;                        /* the thread that begins the node runs its children, one after the other */
+	bool has_one_child;                /* from begin() to its end */
 	/* Bytes of the node's state in the frame; NULL: none. */
 	size_t (*state_size)(const weir_node *node);
 	/*

@@ -30,19 +30,20 @@ static bool begin_body(const struct weiri_site *site, const struct weiri_call *c
 {
 	const struct weiri_calls *calls = weiri_calls_of(call->node);
 	struct weiri_body *body = calls->bodies[which];
+	weir_tensor **outputs = call->outputs; /* the child may be run with the same `call` */
 	struct weiri_frame *child;
 
 	if (calls->check && !weiri_site_accepts(site, body, call->inputs + first))
 		return true;
-	child = weiri_child_create(site, body);
+	child = weiri_child_create_only(site, body);
 	if (child == NULL)
 		return weiri_site_failed(site, WEIR_RESOURCE_EXHAUSTED, "no memory for a frame of \"%s\"",
 		                         body->function->name);
 	weiri_frame_begin_passing(child, call, first);
 	weiri_child_begun(child, call->node->op->inner->parts, which);
-	if (!weiri_frame_run(child, site->credit, site->on_worker))
+	if (!weiri_site_run(site, child))
 		return false;
-	(void)weiri_child_take_results(child, call->outputs);
+	(void)weiri_child_take_results(child, outputs);
 	weiri_child_destroy(child);
 	return true;
 }
@@ -79,9 +80,9 @@ static bool child_ended(const struct weiri_site *site, struct weiri_frame *child
 }
 
 const struct weiri_inner weiri_call_inner = {
-	.parts = WEIRI_TRACE_CALL, .begin = begin_call, .child_ended = child_ended};
+	.parts = WEIRI_TRACE_CALL, .stays = true, .has_one_child = true, .begin = begin_call, .child_ended = child_ended};
 static const struct weiri_inner case_inner = {
-	.parts = WEIRI_TRACE_BRANCH, .begin = begin_case, .child_ended = child_ended};
+	.parts = WEIRI_TRACE_BRANCH, .stays = true, .has_one_child = true, .begin = begin_case, .child_ended = child_ended};
 static const struct weiri_op call_op = {.name = "call",
                                         .traits = WEIRI_OP_CALLS,
                                         .drop = weiri_calls_drop,

@@ -189,7 +189,7 @@ static bool run_lane(const struct weiri_site *site, struct lane *lane)
 		lane->row = weiri_serial_take(&map->next);
 		if (lane->row >= map->rows || !begin_row(site, lane))
 			break;
-		if (!weiri_frame_run(lane->child, site->credit, site->on_worker))
+		if (!weiri_site_run(site, lane->child))
 			return false;
 		if (!end_row(lane))
 			break;
@@ -209,7 +209,8 @@ static void run_lane_task(weir_task *task)
 	struct lane *lane = WEIRI_CONTAINER_OF(task, struct lane, task);
 	struct map *map = lane->map;
 	int32_t credit = 0;
-	struct weiri_site site = {map->frame, map->unit, map->index, &credit, true};
+	struct weiri_site site = {
+		.frame = map->frame, .unit = map->unit, .index = map->index, .credit = &credit, .on_worker = true};
 
 	if (run_lane(&site, lane))
 		weiri_step_call_ended(&site);

@@ -107,7 +107,7 @@ static bool advance(const struct weiri_site *site, struct loop *loop, const stru
 		if (child != loop->condition) {
 			if (!begin_test(site, loop))
 				return end(site, loop, false);
-			if (!weiri_frame_run(loop->condition, site->credit, site->on_worker))
+			if (!weiri_site_run(site, loop->condition))
 				return false;
 		}
 		if (!take_verdict(site, loop->condition, &holds))
@@ -116,7 +116,7 @@ static bool advance(const struct weiri_site *site, struct loop *loop, const stru
 			return end(site, loop, true);
 		if (!begin_iteration(site, loop))
 			return end(site, loop, false);
-		if (!weiri_frame_run(loop->body, site->credit, site->on_worker))
+		if (!weiri_site_run(site, loop->body))
 			return false;
 		child = loop->body;
 	}
@@ -146,8 +146,11 @@ static bool child_ended(const struct weiri_site *site, struct weiri_frame *child
 	return advance(site, weiri_site_state(site), child);
 }
 
-static const struct weiri_inner while_inner = {
-	.parts = WEIRI_TRACE_ITERATION, .state_size = state_size, .begin = begin, .child_ended = child_ended};
+static const struct weiri_inner while_inner = {.parts = WEIRI_TRACE_ITERATION,
+                                               .stays = true,
+                                               .state_size = state_size,
+                                               .begin = begin,
+                                               .child_ended = child_ended};
 static const struct weiri_op while_op = {.name = "while",
                                          .traits = WEIRI_OP_CALLS,
                                          .drop = weiri_calls_drop,

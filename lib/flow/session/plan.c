@@ -259,6 +259,7 @@ static void lay_out(const struct weiri_plan *plan, size_t head, struct weiri_ste
 	out->units = weiri_layout_add(&layout, plan->unit_count, sizeof(struct weiri_frame_unit));
 	out->waits = weiri_layout_add(&layout, plan->wait_count, sizeof(struct weiri_wait));
 	out->states = weiri_layout_add(&layout, plan->state_bytes, 1);
+	out->room = weiri_layout_add(&layout, plan->room, 1);
 	out->size = layout.size;
 }
 
@@ -274,6 +275,7 @@ static struct weiri_plan *allocate_plan(const struct weiri_compiler *c, const st
 	size_t at_targets = weiri_layout_add(&layout, s->target_count, sizeof(weir_node *));
 	size_t at_nodes = weiri_layout_add(&layout, o->node_count, sizeof(struct weiri_plan_node));
 	size_t at_units = weiri_layout_add(&layout, o->unit_count, sizeof(struct weiri_unit));
+	size_t at_straight = weiri_layout_add(&layout, o->unit_count, sizeof(uint32_t));
 	size_t at_successors = weiri_layout_add(&layout, o->edge_count, sizeof(uint32_t));
 	size_t at_uses = weiri_layout_add(&layout, counts->inputs, sizeof(struct weiri_use));
 	size_t at_slots = weiri_layout_add(&layout, slots, sizeof(struct weiri_plan_slot));
@@ -296,6 +298,7 @@ static struct weiri_plan *allocate_plan(const struct weiri_compiler *c, const st
 	plan->targets = weiri_layout_at(block, at_targets);
 	plan->nodes = weiri_layout_at(block, at_nodes);
 	plan->units = weiri_layout_at(block, at_units);
+	plan->straight = weiri_layout_at(block, at_straight);
 	plan->successors = weiri_layout_at(block, at_successors);
 	plan->uses = weiri_layout_at(block, at_uses);
 	plan->slots = weiri_layout_at(block, at_slots);
@@ -532,6 +535,45 @@ static void resolve_late(struct weiri_compiler *c)
 	}
 }
 
+/* Returns true if the node runs on the thread that begins it, to its end. Notes in *heavy if that depends on the step. */
+static bool node_stays(const struct weiri_plan *plan, const struct weiri_plan_node *p, bool *heavy)
+{
+	const struct weiri_calls *calls = (p->flags & WEIRI_OP_CALLS) != 0 ? weiri_calls_of(p->node) : NULL;
+	bool stays = (p->flags & (WEIRI_OP_WAITS | WEIRI_OP_APART)) == 0;
+
+	if ((p->flags & WEIRI_OP_SHORT) == 0) {
+		/* Only a thread that has other work hands over an op, unless it does not wait for the step. */
+		stays = stays && (p->flags & WEIRI_OP_USER) == 0 && ((p->flags & WEIRI_OP_HEAVY) == 0 || plan->unit_count == 1);
+		*heavy |= (p->flags & WEIRI_OP_HEAVY) != 0;
+	}
+	if (calls == NULL)
+		return stays;
+	stays = stays && p->node->op->inner->stays;
+	for (uint32_t i = 0; stays && i < calls->body_count; i++) {
+		stays = calls->bodies[i]->plan->stays;
+		*heavy |= calls->bodies[i]->plan->heavy;
+	}
+	return stays;
+}
+
+/* Finds whether the plan is straight, and then the room that its calls need. */
+static void find_stays(struct weiri_plan *plan)
+{
+	plan->stays = !plan->late;
+	for (uint32_t n = 0; plan->stays && n < plan->node_count; n++)
+		plan->stays = node_stays(plan, &plan->nodes[n], &plan->heavy);
+	for (uint32_t n = 0; plan->stays && n < plan->node_count; n++) {
+		const struct weiri_plan_node *p = &plan->nodes[n];
+		const struct weiri_calls *calls = (p->flags & WEIRI_OP_CALLS) != 0 ? weiri_calls_of(p->node) : NULL;
+
+		for (uint32_t i = 0; calls != NULL && p->node->op->inner->has_one_child && i < calls->body_count; i++) {
+			size_t size = calls->bodies[i]->plan->child.size;
+
+			plan->room = size > plan->room ? size : plan->room;
+		}
+	}
+}
+
 /* The nodes are collected and ordered. */
 static enum weir_status make_plan(struct weiri_compiler *c)
 {
@@ -563,6 +605,9 @@ static enum weir_status make_plan(struct weiri_compiler *c)
 	fill_constants(c);
 	resolve_uses(c);
 	weiri_order_connect(c);
+	find_stays(plan);
+	if (plan->stays)
+		weiri_order_straight(c);
 	if (plan->late)
 		resolve_late(c);
 	status = weiri_find_last_uses(c);
@@ -615,6 +660,6 @@ void weiri_plan_free(struct weiri_plan *plan, const weir_allocator *allocator)
 		return;
 	weiri_traced_plans_free(plan);
 	weiri_step_free_spare(plan);
-	weiri_release(allocator, weiri_spare_take(&plan->spare_child), plan->child.size, WEIRI_LAYOUT_ALIGNMENT);
+	weiri_release(allocator, weiri_spare_take(&plan->spare_child), plan->child.size, WEIRI_FRAME_ALIGNMENT);
 	weiri_release(allocator, plan, plan->bytes, WEIRI_LAYOUT_ALIGNMENT);
 }

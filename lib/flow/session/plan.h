@@ -16,10 +16,18 @@
  *
  * The compiler knows for each slot what keeps its value alive, and which use of it is the last one.
  *
+ * Straight plans. In most bodies and small graphs no node can wait, or be worth another thread. Then
+ * one thread runs all units, and the order in which it does is known beforehand. Such a plan stays on
+ * its thread: its units are run in this order, and nothing is counted. Bodies that its nodes call are
+ * straight, too, and a call has ended when it returns. So each call uses the same room, in the memory
+ * of the frame, for its child frame.
+ *
  * Invariants
  *   L1  each node is after its predecessors
  *   L2  no use of a slot comes after one that ends it: it is the only use; or all uses are in one
  *       unit, and it is the last of them; or the uses count down, and it is the one that reaches 0
+ *   L3  the order of a straight plan has each unit once, after its predecessors
+ *   L4  the bodies that a straight plan calls are straight
  */
 #ifndef WEIRI_PLAN_H
 #define WEIRI_PLAN_H
@@ -76,7 +84,7 @@ struct weiri_use {
 
 /* In addition to the traits of the op. */
 enum {
-	WEIRI_NODE_ENDS_USES = 1 << 16, /* some input is not WEIRI_ENDS_NOTHING */
+	WEIRI_NODE_ENDS_USES = 1 << 16, /* some input is not WEIRI_ENDS_NOTHING, and not in `taken` */
 	WEIRI_NODE_SPILLS = 1 << 17,    /* some output is unused */
 	WEIRI_NODE_TELLS = 1 << 18      /* late feeds: its end is told, because an output can be fetched */
 };
@@ -132,6 +140,7 @@ struct weiri_step_layout {
 	size_t given;
 	size_t told;
 	size_t taken;
+	size_t room;
 };
 
 struct weiri_plan {
@@ -167,6 +176,10 @@ struct weiri_plan {
 	bool has_user_code; /* true: a step of the plan may outlive its run */
 	bool late;          /* feeds may come while a step runs */
 	bool draws;         /* a node draws random numbers */
+	bool stays;         /* it is straight: no node of it, or of a body that it calls, leaves its thread */
+	bool heavy;         /* straight, unless its step is begun by a call that does not wait for it */
+	uint32_t *straight; /* the units in the order in which one thread runs them */
+	size_t room;        /* bytes of the largest child frame that a call of a straight plan needs */
 	/* late: the units that use feed i: [late_starts[i] .. late_starts[i + 1] - 1], one entry for each use */
 	uint32_t *late_starts;
 	uint32_t *late_units;

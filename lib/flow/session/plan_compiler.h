@@ -69,6 +69,11 @@ enum weir_status weiri_order_nodes(struct weiri_compiler *c);
 void weiri_order_free(struct weiri_compiler *c);
 /* Fills the units of the plan, and their successors. */
 void weiri_order_connect(struct weiri_compiler *c);
+/*
+ * Fills plan->straight: the order in which one thread runs the units, each time the one that became
+ * ready last, as execute.c does. Afterwards the arrivals of the order are no more what they were.
+ */
+void weiri_order_straight(struct weiri_compiler *c);
 
 /* --- plan_values.c --- */
 

@@ -250,6 +250,29 @@ enum weir_status weiri_order_nodes(struct weiri_compiler *c)
 	return WEIR_OK;
 }
 
+void weiri_order_straight(struct weiri_compiler *c)
+{
+	struct weiri_plan *plan = c->plan;
+	/* What order_nodes() had in these is not needed any more. */
+	uint32_t *left = c->order.arrivals, *ready = c->order.scratch;
+	uint32_t ready_count = 0, found = 0, roots = plan->root_count;
+
+	for (uint32_t i = 0; i < plan->unit_count; i++)
+		left[i] = plan->units[i].count != WEIRI_NO_COUNT ? plan->counts[plan->units[i].count] : 1;
+	while (ready_count != 0 || roots != 0) {
+		uint32_t unit = ready_count != 0 ? ready[--ready_count] : --roots;
+
+		plan->straight[found++] = unit;
+		for (uint32_t s = 0; s < plan->units[unit].successor_count; s++) {
+			uint32_t successor = plan->successors[plan->units[unit].successors + s];
+
+			if (--left[successor] == 0)
+				ready[ready_count++] = successor;
+		}
+	}
+	WEIR_ASSERT1(L3, found == plan->unit_count);
+}
+
 void weiri_order_connect(struct weiri_compiler *c)
 {
 	const struct weiri_order *o = &c->order;

@@ -69,10 +69,10 @@ static void decide(struct weiri_plan *plan, const struct uses uses[], struct wei
 			use->ends = of_slot->last;
 		else
 			use->ends = of_slot->last == p->inputs + i ? WEIRI_ENDS_VALUE : WEIRI_ENDS_NOTHING;
-		if (use->ends != WEIRI_ENDS_NOTHING)
-			p->flags |= WEIRI_NODE_ENDS_USES;
 		if (use->ends == WEIRI_ENDS_VALUE && plan->slots[use->slot].owner == WEIRI_OWNER_FRAME && i < 64)
 			p->taken |= UINT64_C(1) << i;
+		else if (use->ends != WEIRI_ENDS_NOTHING)
+			p->flags |= WEIRI_NODE_ENDS_USES;
 	}
 }
 

@@ -35,7 +35,7 @@ static void free_memory(struct weiri_plan *plan, struct weiri_step *step)
 	if (step == NULL)
 		return;
 	weir_cancel_release(step->token);
-	weiri_release(&plan->allocator, step, plan->step.size, WEIRI_LAYOUT_ALIGNMENT);
+	weiri_release(&plan->allocator, step, plan->step.size, WEIRI_FRAME_ALIGNMENT);
 }
 
 void weiri_step_free_spare(struct weiri_plan *plan)
@@ -82,8 +82,7 @@ enum weir_status weiri_step_check_feed(const struct weiri_plan *plan, size_t i, 
 
 	if (value == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "the feed of \"%s\" is NULL", output.node->name);
-	if (expected->dtype == weir_tensor_dtype(value) &&
-	    (!expected->ranked || weir_shape_fits(&expected->shape, weir_tensor_shape(value))))
+	if (weiri_spec_fits(expected, value))
 		return WEIR_OK;
 	got = weiri_spec_of_tensor(value);
 	return weiri_fail(error, WEIR_INVALID_ARGUMENT, "the feed of \"%s\" must be %s, got %s", output.node->name,
@@ -97,7 +96,7 @@ static struct weiri_step *find_memory(struct weiri_plan *plan)
 
 	if (step != NULL)
 		return step;
-	step = weiri_allocate(&plan->allocator, plan->step.size, WEIRI_LAYOUT_ALIGNMENT);
+	step = weiri_allocate(&plan->allocator, plan->step.size, WEIRI_FRAME_ALIGNMENT);
 	if (step == NULL)
 		return NULL;
 	/* Counts, units and waits come last. Each is initialized before it is used. */
@@ -375,7 +374,8 @@ void weiri_step_node_failed(struct weiri_frame *frame, uint32_t index, enum weir
 		weiri_signal_raise(&step->signal);
 }
 
-void weiri_step_look(struct weiri_step *step)
+/* Stops the step for what was seen, unless it has been stopped before. */
+static WEIRI_COLD void stop_if_due(struct weiri_step *step)
 {
 	if (weiri_latch_is_set(&step->halted))
 		return;
@@ -385,6 +385,14 @@ void weiri_step_look(struct weiri_step *step)
 		stop_with_cause_of(step, step->user_token);
 	if (step->deadline_ns != WEIR_NO_DEADLINE && weir_now_ns() >= step->deadline_ns)
 		weiri_step_stop_for_deadline(step);
+}
+
+void weiri_step_look(struct weiri_step *step)
+{
+	if (WEIRI_UNLIKELY(weir_cancel_fired(step->session->token) ||
+	                   (step->user_token != NULL && weir_cancel_fired(step->user_token)) ||
+	                   (step->deadline_ns != WEIR_NO_DEADLINE && weir_now_ns() >= step->deadline_ns)))
+		stop_if_due(step);
 }
 
 /* Writes what was under way when the stop came: the node that waited or ran, or kernels. */

@@ -188,6 +188,8 @@ void weiri_step_resume(struct weiri_frame *frame, uint32_t unit, uint32_t index)
  * parent's runner.
  */
 bool weiri_frame_run(struct weiri_frame *child, int32_t *credit, bool on_worker);
+/* The same for a child that the thread of the site has begun for its node. */
+bool weiri_site_run(const struct weiri_site *site, struct weiri_frame *child);
 /* The node of the site has ended, on a thread that does not run its unit. Called in a task. */
 void weiri_step_call_ended(const struct weiri_site *site);
 /* Tells whether a node that runs functions must not begin another part of its work. */

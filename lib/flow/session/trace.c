@@ -134,17 +134,19 @@ static bool is_fed(const struct weiri_plan *plan, weir_output output)
 	return false;
 }
 
-static bool is_wanted(const struct weiri_plan *plan, const weir_node *node)
+/* Marks the nodes of the plan that the run asks for. */
+static void find_wanted(const struct weiri_plan *plan, const struct weiri_node_map *numbers, bool wanted[])
 {
+	uint32_t number;
+
 	for (size_t i = 0; i < plan->target_count; i++) {
-		if (plan->targets[i] == node)
-			return true;
+		if (weiri_node_map_find(numbers, plan->targets[i], &number))
+			wanted[number] = true;
 	}
 	for (size_t i = 0; i < plan->fetch_count; i++) {
-		if (plan->fetches[i].node == node && !is_fed(plan, plan->fetches[i]))
-			return true;
+		if (weiri_node_map_find(numbers, plan->fetches[i].node, &number) && !is_fed(plan, plan->fetches[i]))
+			wanted[number] = true;
 	}
-	return false;
 }
 
 /* Calls visit() with each dependency on a node of the plan, as a word of the format. */
@@ -242,19 +244,19 @@ static uint64_t number_of_body(const weir_trace *trace, const weir_node *node, u
 	return traced != NULL ? traced->number : 0;
 }
 
-static uint64_t node_flags(const struct weiri_plan *plan, const weir_node *node)
+static uint64_t node_flags(const weir_node *node, bool wanted)
 {
 	uint32_t traits = node->op->traits;
 
 	return ((traits & WEIRI_OP_LEAVES) != 0 ? WEIRI_TRACE_NODE_LEAVES : 0u) |
-	       ((traits & WEIRI_OP_WAITS) != 0 ? WEIRI_TRACE_NODE_WAITS : 0u) |
-	       (is_wanted(plan, node) ? WEIRI_TRACE_NODE_WANTED : 0u) |
+	       ((traits & WEIRI_OP_WAITS) != 0 ? WEIRI_TRACE_NODE_WAITS : 0u) | (wanted ? WEIRI_TRACE_NODE_WANTED : 0u) |
 	       ((traits & WEIRI_OP_CALLS) != 0 ? (uint64_t)node->op->inner->parts << WEIRI_TRACE_NODE_PARTS_SHIFT : 0u);
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion): as deep as bodies lie in each other, which are built. */
 static void record_node(weir_trace *trace, struct weiri_trace_buffer *buffer, const struct weiri_traced_plan *traced,
-                        const struct weiri_plan *plan, const struct weiri_node_map *numbers, uint32_t index)
+                        const struct weiri_plan *plan, const struct weiri_node_map *numbers, uint32_t index,
+                        bool wanted)
 {
 	const weir_node *node = plan->nodes[index].node;
 	uint32_t dependencies = traced->starts[index + 1] - traced->starts[index], bodies = describe_bodies(trace, node);
@@ -270,7 +272,7 @@ static void record_node(weir_trace *trace, struct weiri_trace_buffer *buffer, co
 		return;
 	*at++ = weiri_trace_head(WEIRI_TRACE_NODE, words, index);
 	*at++ = traced->number;
-	*at++ = node_flags(plan, node);
+	*at++ = node_flags(node, wanted);
 	*at++ = dependencies;
 	*at++ = objects;
 	*at++ = bodies;
@@ -294,14 +296,20 @@ static void record_plan(weir_trace *trace, const struct weiri_traced_plan *trace
 {
 	struct weiri_trace_buffer *buffer = weiri_trace_buffer_mine(&trace->buffers);
 	uint64_t *at = buffer != NULL ? weiri_trace_reserve(buffer, WEIRI_TRACE_PLAN_WORDS) : NULL;
+	size_t bytes = plan->node_count + 1u;
+	bool *wanted = at != NULL ? weiri_allocate_zeroed(&plan->allocator, bytes, 1) : NULL;
 
-	if (at != NULL) {
+	if (at != NULL && wanted == NULL)
+		weiri_trace_lose(&trace->buffers);
+	if (wanted != NULL) {
+		find_wanted(plan, numbers, wanted);
 		at[0] = weiri_trace_head(WEIRI_TRACE_PLAN, WEIRI_TRACE_PLAN_WORDS, plan->node_count);
 		at[1] = traced->number;
 		weiri_trace_commit(buffer, WEIRI_TRACE_PLAN_WORDS);
 		for (uint32_t i = 0; i < plan->node_count; i++)
-			record_node(trace, buffer, traced, plan, numbers, i);
+			record_node(trace, buffer, traced, plan, numbers, i, wanted[i]);
 	}
+	weiri_release(&plan->allocator, wanted, bytes, 1);
 	if (buffer != NULL)
 		weiri_trace_rest(buffer);
 }
