@@ -2,7 +2,9 @@
  * test_queue_yield.c - a call that would have to wait lets other threads run first, and looks
  * again.
  *
- * This file defines sched_yield(), so that the actions of other threads happen exactly at a yield.
+ * This file defines sched_yield(), so that the actions of other threads happen exactly at a yield,
+ * and clock_gettime(), so that time passes as a test says. The clock of the thread under test lags
+ * behind that of the machine, so its deadlines have passed for Linux, and no call sleeps.
  */
 #include "queue_kit.h"
 
@@ -14,6 +16,7 @@ typedef void meanwhile(weir_queue *queue, int yields);
 static _Thread_local weir_queue *watched;
 static _Thread_local meanwhile *others;
 static _Thread_local int yields;
+static _Thread_local int64_t ahead_ns; /* of its clock, before that of the machine */
 
 int sched_yield(void)
 {
@@ -30,6 +33,18 @@ int sched_yield(void)
 	return 0;
 }
 
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+	int result = (int)syscall(SYS_clock_gettime, clock, now);
+	int64_t ns = (int64_t)now->tv_sec * 1000000000 + now->tv_nsec + ahead_ns;
+
+	now->tv_sec = (time_t)(ns / 1000000000);
+	now->tv_nsec = (long)(ns % 1000000000);
+	return result;
+}
+
+enum { MILLISECOND = 1000000 };
+
 /* One call on a new thread, which has no history, and what is expected of the call. */
 struct trial {
 	struct weir_queue_options options;
@@ -42,6 +57,7 @@ struct trial {
 	uint64_t waits;
 	/* The number of calls, one after the other; 0 means 1. The expectation is for the last. */
 	int calls;
+	int64_t between_ns; /* how much time passes between two calls */
 	/* The outcome. */
 	weir_queue *queue;
 	enum weir_status got;
@@ -52,6 +68,7 @@ static void *call_once_or_more(void *context)
 {
 	struct trial *trial = context;
 
+	ahead_ns = -INT64_C(1000) * MILLISECOND;
 	for (int i = 0; i < (trial->calls != 0 ? trial->calls : 1); i++) {
 		uint64_t deadline_ns = trial->wait_ns != 0 ? weir_deadline_in(trial->wait_ns) : 0;
 		void *got;
@@ -63,7 +80,9 @@ static void *call_once_or_more(void *context)
 		                               : weir_queue_dequeue(trial->queue, &got, deadline_ns, NULL, NULL);
 		watched = NULL;
 		trial->yielded = yields;
+		ahead_ns += trial->between_ns;
 	}
+	ahead_ns = 0;
 	return NULL;
 }
 
@@ -95,8 +114,6 @@ static void expect_once(struct trial trial)
 	while (!is_as_expected(&trial))
 		cr_assert_lt(weir_now_ns(), until, "status %s, %d yields", weir_status_name(trial.got), trial.yielded);
 }
-
-enum { MILLISECOND = 1000000 };
 
 static void put_at_the_third(weir_queue *queue, int at)
 {
@@ -154,11 +171,8 @@ Test(queue_yield, in_a_fair_queue_nobody_yields)
 
 static void hold_the_processor(weir_queue *queue, int at)
 {
-	uint64_t until = weir_deadline_in(MILLISECOND);
-
 	(void)queue, (void)at;
-	while (weir_now_ns() < until)
-		;
+	ahead_ns += MILLISECOND;
 }
 
 Test(queue_yield, one_that_took_long_is_not_followed_by_another)
@@ -170,14 +184,17 @@ Test(queue_yield, one_that_took_long_is_not_followed_by_another)
 	                           .waits = 1});
 }
 
-Test(queue_yield, a_thread_that_was_kept_waiting_so_yields_again_only_after_its_next_256_waits)
+Test(queue_yield, a_thread_that_was_kept_waiting_so_yields_again_only_after_128_times_as_long)
 {
-	struct trial trial = {
-		.others = hold_the_processor, .wait_ns = 1, .status = WEIR_DEADLINE_EXCEEDED, .waits = 257, .calls = 257};
+	struct trial trial = {.others = hold_the_processor,
+	                      .wait_ns = 1,
+	                      .status = WEIR_DEADLINE_EXCEEDED,
+	                      .waits = 2,
+	                      .calls = 2,
+	                      .between_ns = INT64_C(120) * MILLISECOND};
 
 	expect_once(trial);
-	trial.calls = 258;
-	trial.waits = 258;
+	trial.between_ns = INT64_C(136) * MILLISECOND;
 	trial.yields = 1;
 	expect_once(trial);
 }

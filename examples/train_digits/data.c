@@ -200,7 +200,8 @@ static enum weir_status make_row(void *context, weir_tensor *const in[], weir_te
 	float pixels[DIGIT_PIXELS];
 	enum weir_status status;
 
-	memcpy(line.text, text->data, text->size);
+	if (text->size != 0) /* a text without bytes has no data */
+		memcpy(line.text, text->data, text->size);
 	status = parse(&line, pixels, &label);
 	if (status != WEIR_OK)
 		return status;

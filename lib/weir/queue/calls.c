@@ -13,22 +13,30 @@ enum { YIELDS = 0 };
 #else
 enum { YIELDS = 3 };
 #endif
-enum { SKIPPED = 256 };
 /*
  * A yield that took longer gave the processor to a thread that does not use this queue, or to one
  * that is slow to come to it.
  */
 static const uint64_t long_yield_ns = 200000;
+/*
+ * After such a yield the thread waits without a yield for so many times its length: it loses less than
+ * 1 % of its time by yields, however many other threads want the processor.
+ */
+enum { REST = 128 };
+enum { SKIPPED = 256 }; /* descriptors that the thread then settles without a yield: tell_of_room() */
 
 /* Returns false if the yield took long. */
 static bool yield_once(struct weiri_own *own)
 {
-	uint64_t before = weir_now_ns();
+	uint64_t before = weir_now_ns(), took;
 
 	(void)sched_yield();
-	if (WEIRI_UNLIKELY(weir_now_ns() - before > long_yield_ns))
-		own->skip = SKIPPED;
-	return own->skip == 0;
+	took = weir_now_ns() - before;
+	if (WEIRI_LIKELY(took <= long_yield_ns))
+		return true;
+	own->skip = SKIPPED;
+	own->yields_from_ns = before + took * (1 + REST);
+	return false;
 }
 
 /*
@@ -371,8 +379,8 @@ static enum weir_status try_one(weir_queue *queue, enum weir_queue_op_kind kind,
  * processor take turns by yielding, and need no wake-up for each item of a queue that alternates
  * between empty and not empty. If no other thread wants the processor, a yield returns at once, and
  * three of them last as long as a short spin. Beside threads that compute for long, a thread that
- * yields runs again late, whereas a woken thread runs soon. So a thread whose yield took long skips
- * the yields of its next waits. A fair queue does not yield, because the place on its list counts.
+ * yields runs again late, whereas a woken thread runs soon. So a thread whose yield took long does
+ * not yield for a while. A fair queue does not yield, because the place on its list counts.
  */
 static WEIRI_COLD enum weir_status let_others_run(struct weiri_own *own, weir_queue *queue,
                                                   enum weir_queue_op_kind kind, void **item)
@@ -382,10 +390,8 @@ static WEIRI_COLD enum weir_status let_others_run(struct weiri_own *own, weir_qu
 
 	if ((queue->flags & WEIR_QUEUE_FAIR) != 0)
 		return status;
-	if (own->skip != 0) {
-		own->skip--;
+	if (own->yields_from_ns != 0 && weir_now_ns() < own->yields_from_ns)
 		return status;
-	}
 	for (int i = 0; i < YIELDS && goes_on && status == WEIR_WOULD_BLOCK; i++) {
 		goes_on = yield_once(own);
 		status = try_one(queue, kind, item);

@@ -56,10 +56,11 @@ struct weiri_own {
 	struct weiri_deliveries deliveries;
 	struct weiri_drawn drawn;
 	struct weiri_interrupt interrupt;
-	uint64_t places;      /* the state of the generator of a select (queue/select.c) */
-	uint32_t helper;      /* the state of the generator of a helper of pools (run/worker.c) */
-	uint32_t skip;        /* how many further waits do without a yield (queue/calls.c) */
-	bool tells_of_stalls; /* the callback runs (reclaim/stall.c) */
+	uint64_t places;         /* the state of the generator of a select (queue/select.c) */
+	uint32_t helper;         /* the state of the generator of a helper of pools (run/worker.c) */
+	uint64_t yields_from_ns; /* before it, waits do without a yield (queue/calls.c) */
+	uint32_t skip;           /* how many further descriptors are settled without a yield (queue/calls.c) */
+	bool tells_of_stalls;    /* the callback runs (reclaim/stall.c) */
 };
 
 #endif

@@ -99,11 +99,12 @@ enum { STEPS_BEFORE_LEAP = 8 };
 /* The bit of TOMB in a look's state; states stay below it in both formats. */
 #define STATE_TOMB (UINT64_C(1) << 32 << 30)
 
-/* What a look at a slot found; `raw` and `value` are the format's own. */
+/* What a look at a slot found; `raw`, `value` and `slot` are the format's own. */
 struct look {
 	uint64_t state;
 	uint64_t raw;
 	uint64_t value;
+	void *slot;
 };
 
 struct slot_format {

@@ -38,7 +38,7 @@ static WEIRI_ALWAYS_INLINE whole join(uint64_t state, uint64_t value)
 
 static WEIRI_ALWAYS_INLINE struct look look(const weir_ring *ring, size_t index)
 {
-	const struct slot *slot = slot_at(ring, index);
+	struct slot *slot = slot_at(ring, index);
 	/* [seq_cst S; P1, P2 acquire] pairs with fill() and drain(). */
 	uint64_t state = weiri_load_seq_cst(&slot->state);
 
@@ -46,26 +46,34 @@ static WEIRI_ALWAYS_INLINE struct look look(const weir_ring *ring, size_t index)
 	 * [relaxed] the value belongs to `state` if a CAS from `state` succeeds: a value changes only
 	 * together with its state.
 	 */
-	return (struct look){state, state, weiri_load_relaxed(&slot->value)};
+	return (struct look){state, state, weiri_load_relaxed(&slot->value), slot};
 }
+
+/*
+ * The changes below take the slot from the look: after the load in look(), the compiler would read the
+ * ring's pointer to the slots once more.
+ */
 
 static WEIRI_ALWAYS_INLINE bool fill(weir_ring *ring, size_t index, const struct look *seen, uint64_t value)
 {
+	(void)ring, (void)index;
 	/* [S; P1 release] pairs with look(): a full barrier. */
-	return __sync_bool_compare_and_swap((whole *)(void *)slot_at(ring, index), join(seen->state, seen->value),
+	return __sync_bool_compare_and_swap((whole *)seen->slot, join(seen->state, seen->value),
 	                                    join(seen->state + 1, value));
 }
 
 static WEIRI_ALWAYS_INLINE bool drain(weir_ring *ring, size_t index, const struct look *seen, uint64_t *value)
 {
+	struct slot *slot = seen->slot;
 	uint64_t state = seen->state;
 
+	(void)ring, (void)index;
 	WEIR_ASSERT_LOOK(weiri_ring_assert_grown(ring, index, state));
 	/*
 	 * [seq_cst S; P2 release] pairs with look(): the value has been read. A failed CAS acquires,
 	 * because the walk continues.
 	 */
-	if (!weiri_cas_seq_cst(&slot_at(ring, index)->state, &state, state + 1))
+	if (!weiri_cas_seq_cst(&slot->state, &state, state + 1))
 		return false;
 	*value = seen->value;
 	return true;
@@ -73,13 +81,15 @@ static WEIRI_ALWAYS_INLINE bool drain(weir_ring *ring, size_t index, const struc
 
 static WEIRI_ALWAYS_INLINE bool bury(weir_ring *ring, size_t index, const struct look *seen)
 {
+	struct slot *slot = seen->slot;
 	uint64_t state = seen->state;
 
+	(void)ring, (void)index;
 	/*
 	 * [P3 release] pairs with look(): passes on the close. No acquire: look() acquired this state,
 	 * and after a failure the caller looks again.
 	 */
-	return weiri_cas_release(&slot_at(ring, index)->state, &state, state | STATE_TOMB);
+	return weiri_cas_release(&slot->state, &state, state | STATE_TOMB);
 }
 
 static const struct slot_format format = {look, fill, drain, bury};
@@ -88,16 +98,18 @@ static const struct slot_format format = {look, fill, drain, bury};
 
 static WEIRI_ALWAYS_INLINE bool pick_up(weir_ring *ring, size_t index, const struct look *seen, struct hand *hand)
 {
+	(void)ring, (void)index;
 	hand->content = seen->value;
 	/* [S; P1 acquire, P2 release] a full barrier. The value is compared, too: an exchange may change it. */
-	return __sync_bool_compare_and_swap((whole *)(void *)slot_at(ring, index), join(seen->state, seen->value),
+	return __sync_bool_compare_and_swap((whole *)seen->slot, join(seen->state, seen->value),
 	                                    join(seen->state + 1, seen->value));
 }
 
 static WEIRI_ALWAYS_INLINE bool exchange(weir_ring *ring, size_t index, const struct look *seen, struct hand *hand)
 {
+	(void)ring, (void)index;
 	/* [S; P1 release, acquire] pairs with itself and pick_up(): a full barrier. */
-	if (!__sync_bool_compare_and_swap((whole *)(void *)slot_at(ring, index), join(seen->state, seen->value),
+	if (!__sync_bool_compare_and_swap((whole *)seen->slot, join(seen->state, seen->value),
 	                                  join(seen->state, hand->content)))
 		return false;
 	hand->content = seen->value;

@@ -64,8 +64,8 @@ static WEIRI_ALWAYS_INLINE struct look look(const weir_ring *ring, size_t index)
 	uint64_t word = weiri_load_seq_cst(word_at(ring, index));
 
 	if (WEIRI_UNLIKELY((word & WORD_TOMB) != 0))
-		return (struct look){STATE_TOMB | (word & ~WORD_TOMB) >> ring->cell_bits, word, 0};
-	return (struct look){word >> ring->cell_bits, word, 0};
+		return (struct look){STATE_TOMB | (word & ~WORD_TOMB) >> ring->cell_bits, word, 0, NULL};
+	return (struct look){word >> ring->cell_bits, word, 0, NULL};
 }
 
 static WEIRI_ALWAYS_INLINE int64_t borrow(weir_ring *ring, struct spare **place)

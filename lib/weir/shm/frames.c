@@ -139,8 +139,8 @@ static WEIRI_ALWAYS_INLINE struct look look(const weir_ring *ring, size_t index)
 
 	/* [X4] an impossible frame ends a walk, as a tombstone does. */
 	if (WEIRI_UNLIKELY((word & WORD_TOMB) != 0 || lower_of(ring, word) >= frames_of(ring)->count))
-		return (struct look){STATE_TOMB | state_of(ring, word), word, 0};
-	return (struct look){word >> ring->cell_bits, word, 0};
+		return (struct look){STATE_TOMB | state_of(ring, word), word, 0, NULL};
+	return (struct look){word >> ring->cell_bits, word, 0, NULL};
 }
 
 /* Steps 1 to 7. Returns false if the slot has changed. */
