@@ -103,10 +103,8 @@ static bool is_row_of(const weir_tensor *batch, const weir_tensor *row)
 }
 
 /* Copies row `held`, and takes the references. */
-static void copy_row(struct batch_stage *mine, weir_tensor *element[])
+static void copy_row(struct batch_stage *mine, size_t width, weir_tensor *element[])
 {
-	size_t width = mine->stage.dataset->width;
-
 	for (size_t c = 0; c < width; c++) {
 		const weir_tensor *row = element[c];
 		bool is_odd = !is_row_of(mine->copies[c], row);
@@ -148,7 +146,7 @@ static enum weir_status decide(struct batch_stage *mine, weir_error *error)
 		                           batch_of(mine)->size);
 	}
 	mine->held = 0;
-	copy_row(mine, row);
+	copy_row(mine, width, row);
 	mine->held = 1;
 	for (size_t c = 0; c < width; c++)
 		mine->columns[c].count = 0;
@@ -169,10 +167,12 @@ static bool make_room(struct batch_stage *mine)
 
 static void add_row(struct batch_stage *mine, weir_tensor *element[])
 {
+	size_t width = mine->stage.dataset->width;
+
 	if (mine->copies[0] != NULL) {
-		copy_row(mine, element);
+		copy_row(mine, width, element);
 	} else {
-		for (size_t c = 0; c < mine->stage.dataset->width; c++)
+		for (size_t c = 0; c < width; c++)
 			*weiri_elements_at(&mine->columns[c], mine->columns[c].count++) = element[c];
 	}
 	mine->held++;
