@@ -22,6 +22,9 @@ namespace
 
 enum { WORDS = 64, BATCH = 256, MOST_READERS = 2 };
 
+/* The compiler would make a call of one way and not of another. */
+#define ALIKE [[gnu::always_inline]]
+
 weir::tensor value_of(std::uint64_t number)
 {
 	return *weir::tensor::wrap(std::vector<std::uint64_t>(WORDS, number));
@@ -31,7 +34,7 @@ struct by_view {
 	by_view() : var(*weir::var::create(value_of(1)))
 	{
 	}
-	std::uint64_t read() const
+	ALIKE std::uint64_t read() const
 	{
 		const auto now = var.read();
 
@@ -46,7 +49,7 @@ struct by_view {
 
 /* The same questions: is it there, are they such elements, how many, where. */
 struct by_c_calls : by_view {
-	std::uint64_t read() const
+	ALIKE std::uint64_t read() const
 	{
 		weir_read now;
 		std::uint64_t first = 0;
@@ -67,7 +70,7 @@ struct by_shared_ptr {
 	by_shared_ptr() : current(std::make_shared<const words>(WORDS, 1))
 	{
 	}
-	std::uint64_t read() const
+	ALIKE std::uint64_t read() const
 	{
 		return (*current.load(std::memory_order_acquire))[0];
 	}

@@ -62,7 +62,7 @@ template <class T> class [[nodiscard]] result
 	}
 	/* Made in place, for a call that fills the value, and then calls fail() or not. */
 	/* cppcheck-suppress uninitMemberVar ; error_ is read only after a failure, and to clear it takes time */
-	explicit result(std::in_place_t) noexcept : value_(), code_(WEIR_OK)
+	explicit result(std::in_place_t place) noexcept : value_(place), code_(WEIR_OK)
 	{
 	}
 	explicit result(const weir_error &error) noexcept : value_(), code_(error.code), error_(error)

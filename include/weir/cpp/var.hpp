@@ -75,7 +75,13 @@ class view
 
   private:
 	friend class var;
+	friend class result<view>;
 	explicit view(const weir_read &read) noexcept : read_(read)
+	{
+	}
+	/* Not cleared yet: a read fills it, or clears it when it fails. */
+	/* cppcheck-suppress uninitMemberVarPrivate ; so that a read that succeeds does not clear it first */
+	explicit view(std::in_place_t) noexcept
 	{
 	}
 	weir_read read_;
@@ -147,8 +153,10 @@ class var
 		result<view> taken{std::in_place};
 		const status code = weir_var_read(var_, &taken->read_);
 
-		if (code != WEIR_OK)
+		if (code != WEIR_OK) {
+			taken->read_ = weir_read();
 			taken.fail(code);
+		}
 		return taken;
 	}
 	/* WEIR_WOULD_BLOCK if there is no version above `version`. */
@@ -157,8 +165,10 @@ class var
 		result<view> taken{std::in_place};
 		const status code = weir_var_try_read_newer(var_, version, &taken->read_);
 
-		if (code != WEIR_OK)
+		if (code != WEIR_OK) {
+			taken->read_ = weir_read();
 			taken.fail(code);
+		}
 		return taken;
 	}
 	std::uint64_t version() const noexcept
