@@ -28,7 +28,11 @@ static enum weir_status describe_input(const struct training *training, const st
 	return WEIR_OK;
 }
 
-/* The same seed, iteration and position give the same batches: so a training goes on where another ended. */
+/*
+ * The same seed, iteration and position give the same batches: so a training goes on where another
+ * ended. After a kill, batches that other trainers had taken and not committed count as done, one for
+ * each other trainer at most.
+ */
 static enum weir_status open_input(struct training *training, const struct digits *digits, weir_error *error)
 {
 	struct weir_iterator_options options = {WEIR_ITERATOR_OPTIONS_INIT, .pool = training->pool, .iteration = 1,

@@ -94,7 +94,9 @@ WEIR_API weir_var *weir_optimizer_step(const weir_optimizer *optimizer);
 
 /*
  * The variables that belong to the optimizer, for a checkpoint: that of the steps, and the slots that
- * exist so far. Slots have names such as "weights/adam/m", and start with zeros. vars has room for
+ * exist so far. Slots have names such as "weights/adam/m", and start with zeros. They exist until the
+ * optimizer is destroyed, also those of variables that have ended. So a variable that follows another
+ * of the same name needs an optimizer of its own to be saved in a checkpoint. vars has room for
  * `count`, which weir_optimizer_variable_count() tells. Errors: WEIR_INVALID_ARGUMENT (NULL).
  * WEIR_OUT_OF_RANGE if there are more than `count`.
  * @since 0.1

@@ -89,7 +89,8 @@ static bool is_copied(const struct batch *batch, const weir_tensor *row)
 {
 	size_t bytes;
 
-	return !batch->is_padded && row->dtype != WEIR_BYTES && row->shape.rank < WEIR_MAX_RANK &&
+	/* Rows without elements have nothing to copy, and any number of them would be small. */
+	return !batch->is_padded && row->nbytes != 0 && row->dtype != WEIR_BYTES && row->shape.rank < WEIR_MAX_RANK &&
 	       weiri_multiply(batch->size, row->nbytes, &bytes) && bytes <= SMALL;
 }
 
@@ -113,8 +114,7 @@ static void copy_row(struct batch_stage *mine, size_t width, weir_tensor *elemen
 			mine->odd[c] = mine->held;
 			mine->odd_shape[c] = row->shape;
 		}
-		/* A row without elements may have no data. */
-		if (!is_odd && row->nbytes != 0)
+		if (!is_odd)
 			memcpy((char *)mine->copies[c]->data + mine->held * row->nbytes, row->data, row->nbytes);
 	}
 	weiri_parts_release(element, width);

@@ -544,6 +544,9 @@ static void run_helper(weir_task *task)
 			return;
 	}
 	(void)weiri_fetch_sub_relaxed(&window->running, 1u); /* [relaxed] a hint */
+	/* The task may get a worker late. Until then a consumer that left all to it may work itself. */
+	if (may_help(window) && is_undone(window))
+		window->consumer->wake(window->consumer);
 	(void)weir_pool_submit(window->pool, &helper->task); /* fails only for invalid arguments */
 }
 
@@ -593,33 +596,41 @@ void weiri_window_begin(struct weiri_window *window)
 	summon(window);
 }
 
-/* The consumer waits for what it has marked. */
-static void fall_asleep(struct weiri_window *window)
+/*
+ * The consumer is to wait for what it has marked. Returns false if there is something that it may do
+ * itself: a helper that is only summoned may get a worker late.
+ */
+static bool fall_asleep(struct weiri_window *window)
 {
 	weiri_store_relaxed(&window->gauge->asleep, 1u); /* [relaxed] see struct weiri_gauge */
-	if (is_undone(window))
-		summon(window); /* W6 */
+	if (!is_undone(window))
+		return true;
+	summon(window); /* W6 */
+	/* A helper that this summons had rested, and no longer counts as one that runs. */
+	return !may_help(window) || !is_undone(window);
 }
 
 /* Returns the slot if it is finished, or NULL; it is then awaited. */
 static WEIRI_COLD struct slot *look_in_order(struct weiri_window *window, struct slot *slot)
 {
 	enum weiri_help help = help_of(window);
-	uint32_t state = EMPTY;
 
 	report(window);
-	if (may_help(window)) {
-		/* [P1 acquire] pairs with finish() */
-		while (weiri_load_acquire(&slot->state) != DONE && do_one(window, help))
+	do {
+		uint32_t state = EMPTY;
+
+		if (may_help(window)) {
+			/* [P1 acquire] pairs with finish() */
+			while (weiri_load_acquire(&slot->state) != DONE && do_one(window, help))
+				;
+			summon_for_rest(window);
+		}
+		/* [P1 acquire from finish(); release for W3] a read-modify-write, also if it is AWAITED already */
+		while (state != DONE && !weiri_cas_acq_rel_or_acquire(&slot->state, &state, AWAITED))
 			;
-		summon_for_rest(window);
-	}
-	/* [P1 acquire from finish(); release for W3] a read-modify-write, also if it is AWAITED already */
-	while (state != DONE && !weiri_cas_acq_rel_or_acquire(&slot->state, &state, AWAITED))
-		;
-	if (state == DONE)
-		return slot;
-	fall_asleep(window);
+		if (state == DONE)
+			return slot;
+	} while (!fall_asleep(window));
 	return NULL;
 }
 
@@ -641,18 +652,20 @@ static bool has_finished(const struct slot *top)
 static WEIRI_COLD bool look_for_finished(struct weiri_window *window)
 {
 	enum weiri_help help = help_of(window);
-	struct slot *top = NULL;
 
 	report(window);
-	/* [P1 acquire] pairs with push_finished() */
-	while (may_help(window) && !has_finished(weiri_load_acquire(&window->finished)) && do_one(window, help))
-		;
-	/* [as in look_in_order()] */
-	while (!has_finished(top) && !weiri_cas_acq_rel_or_acquire(&window->finished, &top, &awaited))
-		;
-	if (has_finished(top))
-		return true;
-	fall_asleep(window);
+	do {
+		struct slot *top = NULL;
+
+		/* [P1 acquire] pairs with push_finished() */
+		while (may_help(window) && !has_finished(weiri_load_acquire(&window->finished)) && do_one(window, help))
+			;
+		/* [as in look_in_order()] */
+		while (!has_finished(top) && !weiri_cas_acq_rel_or_acquire(&window->finished, &top, &awaited))
+			;
+		if (has_finished(top))
+			return true;
+	} while (!fall_asleep(window));
 	return false;
 }
 
@@ -675,6 +688,7 @@ static struct slot *take_finished(struct weiri_window *window)
 	}
 	return oldest;
 }
+
 /* Returns the next slot of an unordered window that is not the end, or NULL. */
 static struct slot *next_as_ready(struct weiri_window *window)
 {

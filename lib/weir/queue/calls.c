@@ -23,6 +23,7 @@ static const uint64_t long_yield_ns = 200000;
  * 1 % of its time by yields, however many other threads want the processor.
  */
 enum { REST = 128 };
+static const uint64_t longest_yield_ns = 100000000; /* what counts at most: the thread may have been stopped */
 enum { SKIPPED = 256 }; /* descriptors that the thread then settles without a yield: tell_of_room() */
 
 /* Returns false if the yield took long. */
@@ -35,6 +36,8 @@ static bool yield_once(struct weiri_own *own)
 	if (WEIRI_LIKELY(took <= long_yield_ns))
 		return true;
 	own->skip = SKIPPED;
+	if (took > longest_yield_ns)
+		took = longest_yield_ns;
 	own->yields_from_ns = before + took * (1 + REST);
 	return false;
 }

@@ -102,6 +102,7 @@ static void forget_calls(struct weiri_own *own)
 	own->interrupt = (struct weiri_interrupt){.fn = NULL};
 	own->tells_of_stalls = false;
 	own->skip = 0;
+	own->yields_from_ns = 0;
 }
 
 /*

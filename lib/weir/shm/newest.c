@@ -274,8 +274,11 @@ void weiri_newest_leave(struct weiri_newest *newest, uint64_t identity)
 /* Frees the role of the writer if the process that is gone, `owner`, has it by this seat. */
 static void end_role_of(struct weiri_newest *newest, uint32_t seat, uint64_t owner)
 {
-	/* [relaxed] the process is gone, so its role is visible; the CAS below expects what is read here. */
-	uint64_t role = weiri_load_relaxed(newest->writer);
+	/*
+	 * [P3 acquire] if this is already the role of the seat's next process, the look at the seat finds
+	 * that process.
+	 */
+	uint64_t role = weiri_load_acquire(newest->writer);
 
 	if (seat_of_role(role) != seat || weiri_seats_owner(&newest->seats[seat]) != owner)
 		return;

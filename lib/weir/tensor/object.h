@@ -2,8 +2,8 @@
  * object.h - the layout of a tensor, and how the files of this layer make one.
  *
  * Layout. Header and data are one allocation: three cache lines of header, then the data, so that
- * both are aligned to WEIR_TENSOR_ALIGNMENT. The first two lines never change after the tensor is
- * handed out. The reference count, which every retain and release changes, is on the third line,
+ * both are aligned to WEIR_TENSOR_ALIGNMENT. The first two lines never change while others have the
+ * tensor. The reference count, which every retain and release changes, is on the third line,
  * with fields that only the last release reads. So its changes do not slow readers of the data
  * down. Strings whose sizes were known when the tensor was made are stored behind the data. Others
  * are stored in chunks (strings.h).
@@ -38,7 +38,7 @@ enum weiri_tensor_kind {
 };
 
 struct weir_tensor {
-	/* written before the tensor is handed out, then only read */
+	/* written while one reference is all there is, then only read */
 	_Alignas(WEIR_TENSOR_ALIGNMENT) void *data;
 	int64_t elements;
 	size_t nbytes; /* of the elements and, for WEIR_BYTES, of their strings */
