@@ -10,9 +10,9 @@
  * access the parent, the step and the body without a reference of its own.
  *
  * Invariants
- *   H1  each child ends once, and its node learns of it on the thread that ended it, either by
- *       weiri_frame_run() or by child_ended()
- *   H2  the thread that began a child does not touch it after weiri_frame_run() returned false
+ *   H1  each child ends once, and its node learns of it on the thread that ended it, by
+ *       weiri_frame_run(), weiri_site_run() or child_ended()
+ *   H2  the thread that began a child does not touch it after one of the first two returned false
  *   H3  a stopped step lets each child end: its nodes are skipped, its waits cancelled
  *   H4  the memory of a child stays while a hook of one of its waits may run, although the child has
  *       ended. No activation begins meanwhile: a hook runs only in a step that is halted, and loops
@@ -95,7 +95,7 @@ struct weiri_frame *weiri_child_create_only(const struct weiri_site *site, const
 {
 	struct weiri_frame *child;
 
-	if (!site->is_straight)
+	if (!site->is_straight || WEIRI_UNLIKELY(body->plan->child.size > site->frame->plan->room))
 		return weiri_child_create(site, body);
 	child = find_room(site->frame, body->plan);
 	place(child, site);

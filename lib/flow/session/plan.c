@@ -556,9 +556,14 @@ static bool node_stays(const struct weiri_plan *plan, const struct weiri_plan_no
 	return stays;
 }
 
-/* Finds whether the plan is straight, and then the room that its calls need. */
+/*
+ * Finds whether the plan is straight, and then the room that its calls need. A larger body has frames
+ * of its own, which all plans that call it share: each plan that is kept would keep room for it.
+ */
 static void find_stays(struct weiri_plan *plan)
 {
+	enum { MOST_ROOM = 4096 };
+
 	plan->stays = !plan->late;
 	for (uint32_t n = 0; plan->stays && n < plan->node_count; n++)
 		plan->stays = node_stays(plan, &plan->nodes[n], &plan->heavy);
@@ -569,7 +574,8 @@ static void find_stays(struct weiri_plan *plan)
 		for (uint32_t i = 0; calls != NULL && p->node->op->inner->has_one_child && i < calls->body_count; i++) {
 			size_t size = calls->bodies[i]->plan->child.size;
 
-			plan->room = size > plan->room ? size : plan->room;
+			if (size <= MOST_ROOM && size > plan->room)
+				plan->room = size;
 		}
 	}
 }

@@ -16,11 +16,11 @@
  *
  * The compiler knows for each slot what keeps its value alive, and which use of it is the last one.
  *
- * Straight plans. In most bodies and small graphs no node can wait, or be worth another thread. Then
- * one thread runs all units, and the order in which it does is known beforehand. Such a plan stays on
+ * Straight plans. In many small graphs, and bodies on scalars, no node holds an operation that waits, or
+ * is worth another thread. Then one thread runs all units, and the order in which it does is known beforehand. Such a plan stays on
  * its thread: its units are run in this order, and nothing is counted. Bodies that its nodes call are
- * straight, too, and a call has ended when it returns. So each call uses the same room, in the memory
- * of the frame, for its child frame.
+ * straight, too, and a call has ended when it returns. So calls and cases of small bodies use the same
+ * room, in the memory of the frame, for their child frames.
  *
  * Invariants
  *   L1  each node is after its predecessors

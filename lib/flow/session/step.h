@@ -29,7 +29,8 @@
  * wait for it: if it stalls meanwhile, only this step hears of a stop late.
  *
  * Invariants
- *   S1  `remaining` reaches zero once, after every node ended, failed or was skipped
+ *   S1  `remaining` reaches zero once, after every node ended, failed or was skipped; a straight frame
+ *       does not count, and its loop ends then
  *   S2  a unit releases its successors after the outputs of its nodes are stored
  *   S3  each hook holds a reference. The hook releases it when it runs; if the hook is removed
  *       before it runs, the thread that removed it does
