@@ -165,7 +165,7 @@ static uint64_t pairs(void *self, uint64_t count)
 }
 
 const struct ring_contender nblfq_ring_contender = {
-	.about = {.name = "NBLFQ (by the book)",
+	.about = {.name = "NBLFQ (by descriptions)",
               .version = "Denis, Goedefroit 2025",
               .lacks = "the value 0",
               .lock_free = 1},
