@@ -15,6 +15,7 @@ static _Alignas(64) weir_read reads[VARIABLES];
 static weir_var_cache cache;
 static weir_tensor *value;
 static uint64_t inline_version;
+static weir_watch *watch;
 static volatile uint64_t sink;
 
 /* -- variables --------------------------------------------------------------------------------- */
@@ -197,6 +198,19 @@ static void inline_end(void)
 		weir_var_destroy(cost_vars[i], NULL);
 }
 
+/* The descriptor is readable from the first assign on, and no thread takes. */
+static void watched_begin(void)
+{
+	inline_begin();
+	must(weir_watch_create(cost_vars[0], weir_var_version(cost_vars[0]), &watch, NULL));
+}
+
+static void watched_end(void)
+{
+	must(weir_watch_destroy(watch, NULL));
+	inline_end();
+}
+
 /* -- the table --------------------------------------------------------------------------------- */
 
 static const struct cost_operation operations[] = {
@@ -211,6 +225,7 @@ static const struct cost_operation operations[] = {
 	{"table of 32 MiB, update of 100 rows", rows_begin_32_mib, nothing, update_100_rows, nothing, rows_end},
 	{"table of 1 GiB, update of 100 rows", rows_begin_1_gib, nothing, update_100_rows, nothing, rows_end},
 	{"inline assign of 64 bytes", inline_begin, nothing, inline_assign, nothing, inline_end},
+	{"inline assign of 64 bytes, watched", watched_begin, nothing, inline_assign, nothing, watched_end},
 	{"inline update of 64 bytes", inline_begin, nothing, inline_update, nothing, inline_end},
 	{"inline copy of 64 bytes", inline_begin, nothing, inline_copy, nothing, inline_end},
 	{"inline commit of 2 x 64 bytes", inline_begin, nothing, inline_commit, nothing, inline_end},

@@ -6,6 +6,8 @@
 
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <weir/coordinator.h>
 #include <weir/critical_section.h>
 #include <weir/flow/staging.h>
@@ -44,6 +46,7 @@ struct waiter {
 	_Atomic(int) ended;
 	enum weir_status status;
 	weir_error error;
+	uint64_t returned_ns; /* when the call returned */
 	pthread_t thread;
 };
 
@@ -63,6 +66,7 @@ static void *waiter_main(void *argument)
 	weiri_store_relaxed(&waiter->number_of_thread, gettid());
 	if (waiter->status == WEIR_OK)
 		waiter->status = waiter->wait(waiter->context, &waiter->error);
+	waiter->returned_ns = weir_now_ns();
 	/* [release] the outcome; pairs with the acquire in is_over(). */
 	weiri_store_release(&waiter->ended, 1);
 	/* Stays, so that a signal that is sent late finds the thread. */
@@ -402,6 +406,92 @@ Test(interrupt, a_wait_for_a_section_or_an_area_ends)
 	cr_assert_eq(weir_staging_create(&options, &area, NULL), WEIR_OK);
 	expect_interrupted("weir_staging_get", take_tuple, area);
 	cr_assert_eq(weir_staging_destroy(area, NULL), WEIR_OK);
+}
+
+/* -- how soon ---------------------------------------------------------------------------------- */
+
+#if defined(__x86_64__) && defined(__LP64__) /* an emulator makes other system calls */
+/*
+ * Reads the deadline of the futex(2) in which the thread sleeps, by what Linux shows of a system call
+ * (FUTEX_WAIT_BITSET: the fourth argument). Returns false if it is in no such call now.
+ */
+static bool sleeps_until(int number, struct timespec *until)
+{
+	char path[64], text[256] = "";
+	unsigned long long arguments[4];
+	FILE *file;
+	long call = -1;
+	int memory;
+	bool read_it;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", number);
+	file = fopen(path, "re");
+	cr_assert_not_null(file);
+	if (fgets(text, sizeof(text), file) == NULL ||
+	    sscanf(text, "%ld %llx %llx %llx %llx", &call, &arguments[0], &arguments[1], &arguments[2], &arguments[3]) != 5)
+		call = -1;
+	(void)fclose(file);
+	if (call != SYS_futex || arguments[3] == 0)
+		return false;
+	memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+	cr_assert_geq(memory, 0);
+	read_it = pread(memory, until, sizeof(*until), (off_t)arguments[3]) == (ssize_t)sizeof(*until);
+	(void)close(memory);
+	return read_it;
+}
+
+/* So no wake-up is planned: only a signal, or another thread, ends this sleep. */
+Test(interrupt, a_wait_without_a_deadline_sleeps_for_years)
+{
+	weir_queue *queue = fifo(2);
+	struct waiter waiter = {.wait = dequeue, .context = queue};
+	struct timespec until = {0, 0};
+	const time_t year = 365 * 24 * 3600;
+
+	begin(&waiter);
+	await(sleeps(&waiter) && sleeps_until(weiri_load_relaxed(&waiter.number_of_thread), &until));
+	cr_expect_geq(until.tv_sec, (time_t)(weir_now_ns() / 1000000000u) + year);
+	put(queue, 1, 1);
+	finish(&waiter);
+	cr_assert_eq(waiter.status, WEIR_OK);
+	destroy(queue);
+}
+#endif
+
+enum { TRIES = 9, MOST_TRIES = 90 };
+static const uint64_t soon_ns = 10000000;
+
+/* Returns how long after the signal the call returned. */
+static uint64_t time_to_end(weir_queue *queue)
+{
+	struct waiter waiter = {.wait = dequeue, .context = queue, .answer = 1};
+	uint64_t sent_ns = 0;
+
+	begin(&waiter);
+	await(is_over(&waiter) ||
+	      (sleeps(&waiter) && (sent_ns = weir_now_ns()) != 0 && pthread_kill(waiter.thread, SIGUSR1) != 0));
+	finish(&waiter);
+	cr_assert_eq(waiter.status, WEIR_CANCELLED);
+	return waiter.returned_ns > sent_ns ? waiter.returned_ns - sent_ns : 0;
+}
+
+/*
+ * A loaded machine may be late with some of them. So more are tried, until most were in time.
+ */
+Test(interrupt, ends_most_waits_within_10_ms)
+{
+	weir_queue *queue = fifo(2);
+	uint64_t took = 0;
+	int in_time = 0, tries = 0;
+
+	for (; tries < TRIES || (in_time * 2 <= tries && tries < MOST_TRIES); tries++) {
+		took = time_to_end(queue);
+		in_time += took <= soon_ns;
+	}
+	cr_expect_gt(in_time * 2, tries, "%d of %d; the last one took %llu ns", in_time, tries, (unsigned long long)took);
+	put(queue, 1, 1);
+	expect_next(queue, 1, 1); /* no item was lost */
+	destroy(queue);
 }
 
 /* -- what an interrupt does not do ------------------------------------------------------------- */

@@ -231,6 +231,47 @@ static enum weir_status create_session(const void *options, weir_error *error)
 	return status;
 }
 
+static enum weir_status create_trace(const void *options, weir_error *error)
+{
+	weir_trace *made = NULL;
+	enum weir_status status = weir_trace_create(options, &made, error);
+
+	return weir_trace_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
+}
+
+static enum weir_status create_ranks(const void *options, weir_error *error)
+{
+	weir_ranks *made = NULL;
+	enum weir_status status = weir_ranks_create(1, options, &made, error);
+
+	return weir_ranks_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
+}
+
+static enum weir_status create_function(const void *options, weir_error *error)
+{
+	weir_function *made = NULL;
+	enum weir_status status = weir_function_create(options, &made, error);
+
+	return weir_function_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
+}
+
+static enum weir_status create_print(const void *options, weir_error *error)
+{
+	weir_tensor *one = NULL;
+	weir_graph *graph = NULL;
+	weir_output input;
+	weir_node *node;
+	enum weir_status status;
+
+	cr_assert_eq(weir_tensor_scalar_i64(1, &one), WEIR_OK);
+	cr_assert_eq(weir_graph_create(NULL, &graph, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_constant(graph, NULL, one, &input, NULL), WEIR_OK);
+	status = weir_op_print(graph, NULL, options, &input, 1, &node, error);
+	cr_expect_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
+	weir_tensor_release(one);
+	return status;
+}
+
 static enum weir_status create_shm_ring(const void *options, weir_error *error)
 {
 	int file = memfd_create("ring", MFD_ALLOW_SEALING);
@@ -276,6 +317,19 @@ static enum weir_status step(void *context, weir_cancel *cancel, weir_error *err
 	return WEIR_OUT_OF_RANGE;
 }
 
+static enum weir_status build(void *context, weir_graph *body, const struct weir_argument arguments[],
+                              weir_output results[], weir_error *error)
+{
+	(void)context, (void)body, (void)arguments, (void)results, (void)error;
+	return WEIR_OK;
+}
+
+static enum weir_status write_nowhere(void *context, const char *text, size_t size, weir_error *error)
+{
+	(void)context, (void)text, (void)size, (void)error;
+	return WEIR_OK;
+}
+
 static const weir_shape pair = {.rank = 1, .dims = {2}};
 static const struct weir_tensor_component component = {.dtype = WEIR_F32, .shape = &pair};
 static const struct weir_queue_runner_step steps[] = {{step, NULL, NULL}};
@@ -294,6 +348,8 @@ static const struct weir_var_options var = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR
 static const struct weir_table_options table = {WEIR_TABLE_OPTIONS_INIT, .dtype = WEIR_F32, .rows = 2};
 static const struct weir_queue_runner_options queue_runner = {WEIR_QUEUE_RUNNER_OPTIONS_INIT, .steps = steps,
                                                               .step_count = 1};
+static const struct weir_function_options function = {WEIR_FUNCTION_OPTIONS_INIT, .build = build};
+static const struct weir_print_options print = {WEIR_PRINT_OPTIONS_INIT, .write = write_nowhere};
 static const size_t nothing = sizeof(size_t);
 
 static const struct call {
@@ -332,6 +388,10 @@ static const struct call {
      sizeof(struct weir_critical_section_options)},
 	{"graph", create_graph, &nothing, sizeof(size_t), sizeof(struct weir_graph_options)},
 	{"session", create_session, &nothing, sizeof(size_t), sizeof(struct weir_session_options)},
+	{"trace", create_trace, &nothing, sizeof(size_t), sizeof(struct weir_trace_options)},
+	{"ranks", create_ranks, &nothing, sizeof(size_t), sizeof(struct weir_ranks_options)},
+	{"function", create_function, &function, offsetof(struct weir_function_options, context), sizeof(function)},
+	{"print", create_print, &print, offsetof(struct weir_print_options, context), sizeof(print)},
 	{"shm ring", create_shm_ring, &nothing, sizeof(size_t), sizeof(struct weir_shm_ring_options)},
 	{"shm latest", create_shm_latest, &nothing, sizeof(size_t), sizeof(struct weir_shm_latest_options)},
 	{"checkpoint", save_checkpoint, &nothing, sizeof(size_t), sizeof(struct weir_checkpoint_options)},

@@ -732,6 +732,45 @@ static void *ask(void *argument)
 	return NULL;
 }
 
+static void put_one(weir_queue *queue)
+{
+	put(queue, 1, 1);
+}
+
+static void find_nothing(weir_queue *queue)
+{
+	void *got;
+
+	cr_assert_eq(weir_queue_try_dequeue(queue, &got), WEIR_WOULD_BLOCK);
+}
+
+/*
+ * The first call that follows a queue reads the ready descriptor of a thread that it has met nowhere
+ * else. ThreadSanitizer sees whether it may.
+ */
+static void request_then(void (*call)(weir_queue *queue), size_t inside)
+{
+	weir_queue *queue = fifo(2);
+	_Atomic(int) go = 1;
+	struct asker asker = {queue, &go, -1};
+	pthread_t thread;
+
+	put(queue, 1, inside);
+	cr_assert_eq(pthread_create(&thread, NULL, ask, &asker), 0);
+	await(weiri_waiters_flags(&queue->consumers) != 0);
+	call(queue);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_expect_eq(is_lit(asker.fd), weir_queue_size_approx(queue) != 0);
+	destroy(queue);
+}
+
+Test(queue_readiness, a_call_may_read_what_another_thread_has_requested)
+{
+	request_then(put_one, 0);
+	request_then(take_any, 1);
+	request_then(find_nothing, 0);
+}
+
 /*
  * Simultaneous requests get the same descriptor, and it shows an item that goes in meanwhile.
  */

@@ -13,13 +13,16 @@
 struct scene {
 	struct weiri_ready_fd ready_fd;
 	_Atomic(int) level;
+	_Atomic(int) looks; /* at the level, by all threads */
 };
 
 static bool above_0(void *context)
 {
 	struct scene *scene = context;
+	bool holds = weiri_load_relaxed(&scene->level) > 0;
 
-	return weiri_load_relaxed(&scene->level) > 0;
+	(void)weiri_fetch_add_relaxed(&scene->looks, 1);
+	return holds;
 }
 
 static void settle(struct scene *scene)
@@ -64,7 +67,7 @@ static struct scene scene_at(int level)
 	return scene;
 }
 
-static uint64_t takers(struct scene *scene)
+static uint64_t takers(const struct scene *scene)
 {
 	return weiri_load_relaxed(&scene->ready_fd.word) % WEIRI_READY_FD_SPARE / WEIRI_READY_FD_TAKER;
 }
@@ -166,10 +169,10 @@ Test(ready_fd, two_stopped_threads_keep_no_third_from_lighting_it)
 	int stands = 1;
 
 	stepped_or_skip();
-	for (size_t at = 0; stands; at += stepped_stride(3)) {
+	for (size_t at = 0; stands; at += stepped_stride(5)) {
 		int both = 1;
 
-		for (size_t other = 0; both; other += stepped_stride(3)) {
+		for (size_t other = 0; both; other += stepped_stride(5)) {
 			scene = scene_at(1);
 			stands = stepped_start(&down, at);
 			both = stepped_start(&up, other);
@@ -180,6 +183,165 @@ Test(ready_fd, two_stopped_threads_keep_no_third_from_lighting_it)
 			stepped_finish(&up);
 			end(&scene, at);
 		}
+	}
+}
+
+/*
+ * The moments that the tests above meet only by chance, or never: each is a state that a call is led
+ * into.
+ */
+
+typedef bool reached_fn(const struct scene *scene, int looks);
+
+/* Starts the call, and lets it go on until this is reached. `looks` are those since its start. */
+static void start_until(struct stepped *call, reached_fn *reached)
+{
+	const struct scene *scene = call->context;
+	int before = weiri_load_relaxed(&scene->looks), stands = stepped_start(call, 0);
+
+	while (stands && !reached(scene, weiri_load_relaxed(&scene->looks) - before))
+		stands = stepped_next(call);
+	cr_assert(stands, "it has ended before that");
+}
+
+/* Lets the call go on to its end. The descriptor is readable before each instruction of it. */
+static void finish_lit(struct stepped *call)
+{
+	const struct scene *scene = call->context;
+
+	do
+		cr_assert(is_lit(scene), "late");
+	while (stepped_next(call));
+	stepped_finish(call);
+	cr_assert(is_lit(scene), "late");
+}
+
+static uint64_t state(const struct scene *scene)
+{
+	return weiri_load_relaxed(&scene->ready_fd.word) & (WEIRI_READY_FD_STATE | WEIRI_READY_FD_CHECK);
+}
+
+static bool has_promised(const struct scene *scene, int looks)
+{
+	(void)looks;
+	return state(scene) == 1 && !is_lit(scene);
+}
+
+static bool has_added(const struct scene *scene, int looks)
+{
+	(void)looks;
+	return state(scene) == 1 && is_lit(scene);
+}
+
+static bool is_a_taker(const struct scene *scene, int looks)
+{
+	(void)looks;
+	return state(scene) == 0 && takers(scene) != 0;
+}
+
+static bool has_looked_once(const struct scene *scene, int looks)
+{
+	(void)scene;
+	return looks == 1;
+}
+
+static bool has_looked_twice(const struct scene *scene, int looks)
+{
+	(void)scene;
+	return looks == 2;
+}
+
+static bool has_promised_two(const struct scene *scene, int looks)
+{
+	(void)looks;
+	return state(scene) == 1 &&
+	       weiri_load_relaxed(&scene->ready_fd.word) % WEIRI_READY_FD_VERSION / WEIRI_READY_FD_SPARE == 2;
+}
+
+/* What a look found is old when another thread has made the condition true, and ended. */
+Test(ready_fd, an_old_look_makes_nothing_dark)
+{
+	struct scene scene = {.level = 0};
+	struct stepped down = {.call = fall, .context = &scene};
+
+	stepped_or_skip();
+	scene = scene_at(1);
+	start_until(&down, has_looked_once);
+	rise(&scene);
+	finish_lit(&down);
+	end(&scene, 0);
+}
+
+/* The word has CHECK again, as when the thread looked. But another thread has set it. */
+Test(ready_fd, an_old_look_makes_nothing_dark_when_another_thread_checks)
+{
+	struct scene scene = {.level = 0};
+	struct stepped down = {.call = fall, .context = &scene}, next = {.call = fall, .context = &scene};
+
+	stepped_or_skip();
+	scene = scene_at(1);
+	start_until(&down, has_looked_twice);
+	rise(&scene);
+	start_until(&next, has_looked_once);
+	rise(&scene);
+	while (state(&scene) == WEIRI_READY_FD_LIT)
+		cr_assert(stepped_next(&next), "it does not check");
+	finish_lit(&down);
+	finish_lit(&next);
+	end(&scene, 0);
+}
+
+/* Its add is not made yet, or not the one that the word counts on. */
+Test(ready_fd, a_late_taker_leaves_what_a_later_light_has_added)
+{
+	struct scene scene = {.level = 0};
+	struct stepped up = {.call = rise, .context = &scene}, down = {.call = fall, .context = &scene};
+
+	stepped_or_skip();
+	scene = scene_at(0);
+	start_until(&up, has_promised);
+	start_until(&down, is_a_taker);
+	rise(&scene);
+	finish_lit(&down);
+	finish_lit(&up);
+	end(&scene, 0);
+}
+
+Test(ready_fd, a_light_that_became_dark_meanwhile_confirms_no_other)
+{
+	struct scene scene = {.level = 0};
+	struct stepped up = {.call = rise, .context = &scene}, down = {.call = fall, .context = &scene};
+	struct stepped again = {.call = rise, .context = &scene};
+
+	stepped_or_skip();
+	scene = scene_at(0);
+	start_until(&up, has_added);
+	start_until(&down, is_a_taker);
+	start_until(&again, has_promised_two);
+	stepped_finish(&up);
+	rise(&scene);
+	finish_lit(&down);
+	finish_lit(&again);
+	end(&scene, 0);
+}
+
+/* The add may be made after the take that found none, and before the change that makes it spare. */
+Test(ready_fd, a_taker_that_found_nothing_looks_once_more)
+{
+	struct scene scene = {.level = 0};
+	struct stepped up = {.call = rise, .context = &scene}, down = {.call = fall, .context = &scene};
+	int stands = 1;
+
+	stepped_or_skip();
+	for (size_t steps = 0; stands; steps += stepped_stride(3)) {
+		scene = scene_at(0);
+		start_until(&up, has_promised);
+		start_until(&down, is_a_taker);
+		for (size_t i = 0; i < steps && stands; i++)
+			stands = stepped_next(&down);
+		stepped_finish(&up);
+		stepped_finish(&down);
+		end(&scene, steps);
 	}
 }
 

@@ -236,7 +236,10 @@ WEIR_API enum weir_status weir_dataset_padded_batch(weir_dataset *input, size_t 
 
 /*
  * Up to `size` elements are computed before they are asked for, by tasks of the iterator's pool,
- * beginning with the first call of weir_iterator_next(). 0: none. Options: none.
+ * beginning with the first call of weir_iterator_next(). 0: none. Options: none. Callers without
+ * deadline and token that come back at once, over many elements, compute them themselves if each takes
+ * less than 0.1 ms: nothing would be gained by handing them over. That ends when they take longer to
+ * come back.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_dataset_prefetch(weir_dataset *input, size_t size,

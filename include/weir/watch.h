@@ -18,7 +18,8 @@
  * (2) Up to the deadline, or until the token fires.
  *
  * The writer that publishes a version completes the waiting operations on its own thread. Each of
- * them costs the writer an attempt, and perhaps a callback or a system call.
+ * them costs the writer an attempt, and perhaps a callback or a system call. A watch whose descriptor
+ * is readable costs a fence and a load.
  *
  * Stalled threads. A stalled thread that waits or has a watch delays no writer and no other waiter.
  * If a writer is stalled between publishing and completing the waiters, they sleep until the next
@@ -89,8 +90,7 @@ WEIR_API enum weir_status weir_var_start_wait(weir_var *var, uint64_t newer_than
  * version taken last takes the place of newer_than. It may be readable without a newer version
  * while another call is under way; weir_watch_try_take() then returns WEIR_WOULD_BLOCK. A writer
  * that stops while it attends to the watch hides later versions until it goes on, or until a
- * try_take. A watch
- * works only in the process that created it: in the child of a fork create another.
+ * try_take. A watch works only in the process that created it: in the child of a fork create another.
  *
  * Errors: WEIR_INVALID_ARGUMENT (NULL). WEIR_RESOURCE_EXHAUSTED (memory or file descriptors).
  * WEIR_FAILED_PRECONDITION if Linux granted membarrier(2) earlier and refuses it now.

@@ -82,7 +82,7 @@ NOTICING = {
     "lib/weir/reclaim/stall": ("stalls",),
     "lib/weir/reclaim/value": ("tensor", "value", "combine", "var"),
     "lib/weir/run/critical_section": ("critical_section",),
-    "lib/weir/sync/ready_fd": ("queue_readiness", "watch"),
+    "lib/weir/sync/ready_fd": ("ready_fd", "queue_readiness", "watch"),
     "lib/weir/sync/references": ("named_store", "staging", "map_staging"),
     "lib/weir/sync/waiters": ("waiters", "queue", "staging"),
     "lib/weir/var/cache": ("var_cache", "value"),

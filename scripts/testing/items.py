@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import time
 
-from programs import BUILD, ROOT, TREE, Item, Outcome, criterion, in_process, lines_of, run, whole
+from programs import BUILD, ROOT, TREE, Item, Outcome, criterion, in_process, lines_of, repeated, run, whole
 
 PARTS = ("checks", "release", "asan", "tsan", "clang-tsan", "msan", "valgrind", "fuzz", "clang")
 MACHINES = ("arm64", "i386", "s390x")  # Other machines, emulated: ./dev cross.
@@ -35,12 +35,14 @@ STRESS_GRACE_SECONDS = 120
 STRESS_SEED = os.environ.get("WEIR_STRESS_SEED", str(time.time_ns() % 1_000_000_007))
 
 # model_long: larger scopes of the model checker, each in a process of its own. valgrind_all: nearly all unit tests under valgrind.
-Form = collections.namedtuple("Form", "logs model_long valgrind_all stress_seconds fuzz_seconds")
+# listing_runs: how often each listing runs under ThreadSanitizer.
+Form = collections.namedtuple("Form", "logs model_long valgrind_all stress_seconds fuzz_seconds listing_runs")
 
 
 def form_of_environment(logs):
     is_long = "WEIR_MODEL_LONG" in os.environ
-    return Form(logs, is_long, is_long, os.environ.get("WEIR_STRESS_SECONDS", "0.5"), os.environ.get("WEIR_FUZZ_SECONDS", "25"))
+    return Form(logs, is_long, is_long, os.environ.get("WEIR_STRESS_SECONDS", "0.5"), os.environ.get("WEIR_FUZZ_SECONDS", "25"),
+                100 if is_long else 1)
 
 
 class Keep:
@@ -95,8 +97,10 @@ def program_items(variant, suite, keep, form):
         # Scripts check files and output, which are the same on every machine.
         if keep.matches(test["name"]) and not (script and variant in MACHINES):
             log = form.logs / f"{suite}-{variant}" / f"{test['name']}.log"
-            yield Item(test["name"], lambda test=test, log=log: whole(
-                test["name"], [*prefix, *test["cmd"]], test["timeout"] * slowdown, log, test["env"]), test["cmd"],
+            is_repeated = SANITIZER_OF.get(variant) == "thread" and test["name"].startswith("listing_")
+            runs = form.listing_runs if is_repeated else 1
+            yield Item(test["name"], lambda test=test, log=log, runs=runs: repeated(
+                runs, test["name"], [*prefix, *test["cmd"]], test["timeout"] * slowdown, log, test["env"]), test["cmd"],
                 sources=TREE if script else ())
 
 

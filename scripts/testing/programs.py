@@ -72,6 +72,20 @@ def whole(name, command, seconds, log, environment=None):
     return Outcome(failed=1, name=name, text=f"{text}{name} {ending(ended)}\n", **used)
 
 
+def repeated(times, name, *words):
+    """As whole(), up to so many times; the first run that fails is the last one."""
+    processor = wall = 0
+    for time in range(times):
+        outcome = whole(name, *words)
+        processor, wall = processor + outcome.processor, wall + outcome.wall
+        if outcome.failed:
+            break
+    outcome.processor, outcome.wall = processor, wall
+    if outcome.failed and times > 1:
+        outcome.text += f"in run {time + 1} of {times}\n"
+    return outcome
+
+
 def lines_of(name, command, seconds, log, environment=None):
     """Runs an item that prints a PASS or FAIL line for each test."""
     ended, text = run(command, seconds, log, environment)

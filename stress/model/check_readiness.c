@@ -11,6 +11,7 @@
  *   would.
  * - A poller wakes. (The checker reports a failure if all threads sleep.)
  * - If the condition only rises meanwhile, the call after a poll succeeds.
+ * - After a rise from which the condition holds for good, the descriptor is readable at once.
  * - No count is taken below 0.
  * - Concurrent requests get the same descriptor.
  *
@@ -47,6 +48,10 @@ static const struct scope ready_fds[] = {
 	{.name = "rise_beside_rise", .calls = {"+", "+"}, .stops = 1},
 	{.name = "rise_beside_fall", .start = "+", .calls = {"+", "-"}, .stops = 1},
 	{.name = "fall_beside_fall", .start = "++", .calls = {"-", "-"}, .stops = 1},
+	{.name = "rise_beside_the_fall_from_it", .calls = {"+", "-"}, .stops = 1},
+	{.name = "fall_beside_rise_then_look", .start = "+", .calls = {"-", "+l"}, .stops = 1},
+	{.name = "fall_beside_rise_and_fall_beside_rise_then_look", .start = "+", .calls = {"-", "+-", "+l"}},
+	{.name = "2_rises_then_look_beside_fall_beside_rise", .calls = {"++l", "-", "+"}},
 	{.name = "rise_and_fall_beside_settle", .calls = {"+-", "s"}, .stops = 1},
 	{.name = "fall_and_rise_beside_settle", .start = "+", .calls = {"-+", "s"}, .stops = 1},
 	{.name = "rise_and_fall_of_2_threads", .calls = {"+-", "+-"}},
@@ -169,10 +174,16 @@ static void poll_above_0(void)
 	weir_model_assert(weiri_fetch_add_relaxed(&scene.counter, 0) > 0);
 }
 
+static void look_above_0(void)
+{
+	weir_model_assert(weiri_eventfd_is_readable(scene.ready_fd.event));
+}
+
 #define READY_FD_LETTERS(LETTER) \
 	LETTER('+', "one more, settle", rise()) \
 	LETTER('-', "one less if the counter is above 0, settle", fall()) \
 	LETTER('s', "settle", settle()) \
+	LETTER('l', "look: it is readable, because the counter stays above 0", look_above_0()) \
 	LETTER('p', "poll; then the counter is above 0", poll_above_0())
 
 static void call_ready_fd(size_t me, char what)

@@ -21,7 +21,7 @@ enum { MOST = 3 };
 struct scope {
 	size_t size, elements, takers, takes, helps;
 	enum weiri_help help; /* of the takers */
-	bool has_work, is_unordered, closes, counts;
+	bool has_work, is_unordered, closes, counts, hurries;
 };
 
 static struct scene {
@@ -209,6 +209,7 @@ enum search { COMPLETE, SOME, LONG, ONLY_LONG }; /* LONG: complete in the long f
 static struct weir_model_program program_of(const char *name, size_t threads, struct scope scope)
 {
 	scene = (struct scene){.scope = scope};
+	weiri_window_hurries = scope.hurries;
 	return (struct weir_model_program){name, threads, &scene, sizeof(scene), setup, run, finish};
 }
 
@@ -275,6 +276,28 @@ static int check_closed(void)
 	return failed;
 }
 
+/* Helpers leave free turns to the taker; nobody else waits for it. */
+static int check_hurried(void)
+{
+	struct scope scope = {.size = 1, .elements = 2, .takers = 1, .takes = 3, .helps = 3, .hurries = true};
+	int failed = 0;
+
+	scope.help = WEIRI_HELP_IF_SHORT;
+	failed |= check("window_hurried_1", 2, COMPLETE, scope);
+	scope.help = WEIRI_HELP_NEVER;
+	failed |= check("window_hurried_1_never", 2, LONG, scope);
+	scope.help = WEIRI_HELP_ALWAYS;
+	failed |= check("window_hurried_1_shared", 2, LONG, scope);
+	scope.size = 2;
+	scope.elements = 3;
+	scope.help = WEIRI_HELP_IF_SHORT;
+	failed |= check("window_hurried_2", 2, ONLY_LONG, scope);
+	scope.takers = 2;
+	scope.takes = scope.elements = 2;
+	failed |= check("window_2_takers_hurried", 3, ONLY_LONG, scope);
+	return failed;
+}
+
 static int check_three(void)
 {
 	struct scope scope = {.size = 2, .elements = 2, .takers = 1, .takes = 2, .helps = 2};
@@ -304,6 +327,9 @@ static int check_stopped(void)
 	struct scope scope = {.size = 2, .elements = 2, .takers = 1, .takes = 2, .helps = 2};
 	int failed = check_stops("window_prefetch_stopped", 2, scope);
 
+	scope.hurries = true;
+	failed |= check_stops("window_hurried_stopped", 2, scope);
+	scope.hurries = false;
 	scope.has_work = true;
 	scope.help = WEIRI_HELP_ALWAYS;
 	failed |= check_stops("window_map_stopped", 2, scope);
@@ -323,6 +349,7 @@ int main(int argc, char **argv)
 	scope_arguments(argc, argv);
 	failed |= check_two();
 	failed |= check_closed();
+	failed |= check_hurried();
 	failed |= check_three();
 	failed |= check_stopped();
 	return failed;

@@ -18,7 +18,10 @@
  * The consumer that finds its slot unfinished may do what is undone, too (enum weiri_help). A worker
  * of the pool always does, and so needs no other thread. A thread outside does if the work is short:
  * what one element costs is measured. If the whole window costs less than to wake a worker and to be
- * woken (SHORT_NS), no helper is summoned at all. If an element costs up to WORTH_NS, helpers and
+ * woken (SHORT_NS), no helper is summoned at all; nor if only the reading runs ahead, and the consumer
+ * comes back so soon that what it does elsewhere during a whole window takes less (hurries()). A helper
+ * that runs then rests as soon as the consumer does not wait, and the consumer reads by itself: the
+ * elements stay in the caches of one thread, and none is handed over. If an element costs up to WORTH_NS, helpers and
  * consumer share the work; where there is only a turn to share (a prefetch), the consumer leaves it to a
  * helper that runs. Beyond that the consumer marks the slot AWAITED and returns
  * WEIR_WOULD_BLOCK; whoever finishes the slot wakes it. So a call that may take long never runs
@@ -56,6 +59,10 @@
  *   A helper that finds nothing first sets its bit in `idle` and then looks again; a summoner first
  *   leaves the thing and then looks for a bit. Both change `idle` by read-modify-writes. If the bit
  *   is set first, the summoner finds it. Otherwise the helper acquires what the summoner left.
+ *   A helper that leaves a free turn to a consumer that hurries looks at `waits` after that. The
+ *   consumer sets `waits` before it looks at what is undone. Both do so by read-modify-writes, and so
+ *   does the finish that wakes the consumer and clears it. If the consumer is first, the helper goes on.
+ *   Otherwise the consumer acquires the free turn and the helper's bit, and summons.
  * Pairs
  *   P1  finish -> poll: the slot
  *   P2  report (room) -> filler: the freed slots
@@ -67,6 +74,7 @@
  *   P7  claim -> later claims, and through them the takes: where the slot is was read. The n-th take,
  *       from 0, writes freed[n % size] over what the claim of element n reads. It takes one of n + 1
  *       finished elements, so one of them was claimed with n or after it
+ *   P8  rest -> fall_asleep: the turn that is left to a consumer that hurries
  * Linearization: an element is taken at the consumer's read of DONE, with the consumer's turn.
  * Progress: polls, finishes and closes are lock-free, apart from the stages below and the functions
  *   of the user. A stopped thread holds back the element that it claimed; in an ordered window also
@@ -101,6 +109,8 @@ enum {
 	SHORT_NS = 10000,  /* a hand-over to a worker and back costs about as much */
 	WORTH_NS = 100000, /* a function that takes longer is not run by a consumer that could wait */
 	MOST_NS = 256000,  /* what a single sample counts at most: the thread may have been preempted */
+	WINDOWS = 16,      /* over so many windows it is measured whether the consumer hurries */
+	AWAY_NS = 40000,   /* what a single absence counts at most, for the same reason */
 	UNKNOWN_NS = 1000000000
 };
 
@@ -140,6 +150,8 @@ struct weiri_window {
 	_Atomic(uint32_t) closed, idle;                      /* idle: a bit for each helper that rests */
 	_Atomic(uint32_t) fill_ns, work_ns;                  /* [relaxed] estimates */
 	_Atomic(uint32_t) running;                           /* [relaxed] helpers that run; a hint */
+	_Atomic(uint32_t) hurries;                           /* [relaxed] see hurries(); a hint */
+	_Atomic(uint32_t) waits;                             /* the consumer, or is about to: fall_asleep() */
 	WEIRI_ALIGNED_APART _Atomic(struct slot *) finished; /* unordered: a stack, or &awaited */
 	WEIRI_ALIGNED_APART _Atomic(uint64_t) begun;         /* elements that were claimed */
 	/* Filler. */
@@ -154,6 +166,9 @@ struct weiri_window {
 	struct slot *ready; /* unordered: taken off the stack, oldest first */
 	bool has_end;       /* unordered: the end was met, behind `end_at` elements */
 	uint64_t end_at;
+	uint64_t left_ns; /* when it took an element; 0: it is not measured how long it is away */
+	size_t returns;   /* how often it was measured, at most WINDOWS * size */
+	double away_ns;   /* in the mean */
 };
 
 /* Unordered: the consumer waits for a finished slot. Only its address is used. */
@@ -203,6 +218,12 @@ static bool is_over(const struct weiri_window *window)
 
 /* -- what an element costs --------------------------------------------------------------------- */
 
+static uint64_t cost_ns(const struct weiri_window *window)
+{
+	/* [relaxed] estimates */
+	return (uint64_t)weiri_load_relaxed(&window->fill_ns) + weiri_load_relaxed(&window->work_ns);
+}
+
 #if defined(WEIRI_UNDER_MODEL)
 /* stress/model: nothing is measured, so everything is long. */
 static bool is_sample(const struct weiri_window *window, uint64_t n)
@@ -210,12 +231,28 @@ static bool is_sample(const struct weiri_window *window, uint64_t n)
 	(void)window, (void)n;
 	return false;
 }
+
+bool weiri_window_hurries; /* check_window.c sets it */
+static bool hurries(const struct weiri_window *window)
+{
+	return weiri_window_hurries && window->work == NULL;
+}
 #else
 static bool is_short(const struct weiri_window *window);
 
 static bool is_sample(const struct weiri_window *window, uint64_t n)
 {
 	return n % SAMPLE == 0 || !is_short(window);
+}
+
+/*
+ * What the consumer does between two polls takes less, for all elements of the window, than a hand-over.
+ * So a helper would save less than it costs. It is the mean over WINDOWS windows: a consumer that takes
+ * up to 4 windows in a row, and then is away for long, does not hurry.
+ */
+static bool hurries(const struct weiri_window *window)
+{
+	return weiri_load_relaxed(&window->hurries) != 0 && cost_ns(window) < WORTH_NS; /* [relaxed] a hint */
 }
 #endif
 
@@ -232,16 +269,32 @@ static void note(_Atomic(uint32_t) *mean_ns, uint64_t began_ns, uint64_t count)
 	weiri_store_relaxed(mean_ns, mean);
 }
 
-static uint64_t cost_ns(const struct weiri_window *window)
-{
-	/* [relaxed] estimates */
-	return (uint64_t)weiri_load_relaxed(&window->fill_ns) + weiri_load_relaxed(&window->work_ns);
-}
-
 /* The consumer alone works through the window in less time than a hand-over takes. */
 static bool is_short(const struct weiri_window *window)
 {
 	return cost_ns(window) * window->size < SHORT_NS;
+}
+
+/* The consumer does alone what is undone, unless it must not. */
+static bool is_alone(const struct weiri_window *window)
+{
+	return is_short(window) || hurries(window);
+}
+
+/* The consumer has come back. Windows around work are not measured: there helpers share the work, too. */
+static void note_return(struct weiri_window *window)
+{
+	double away_ns = (double)(weir_now_ns() - window->left_ns);
+
+	if (away_ns > AWAY_NS)
+		away_ns = AWAY_NS;
+	window->left_ns = 0;
+	if (window->returns < WINDOWS * window->size)
+		window->returns++;
+	window->away_ns += (away_ns - window->away_ns) / (double)window->returns;
+	/* [relaxed] a hint */
+	if (window->returns >= window->size)
+		weiri_store_relaxed(&window->hurries, (uint32_t)(window->away_ns * (double)window->size < SHORT_NS));
 }
 
 static enum weiri_help help_of(const struct weiri_window *window)
@@ -257,7 +310,7 @@ static enum weiri_help help_of(const struct weiri_window *window)
 static bool is_left_to_helper(const struct weiri_window *window)
 {
 	/* [relaxed] a hint */
-	return window->work == NULL && !is_short(window) && weiri_load_relaxed(&window->running) != 0;
+	return window->work == NULL && !is_alone(window) && weiri_load_relaxed(&window->running) != 0;
 }
 
 static bool may_help(const struct weiri_window *window)
@@ -311,7 +364,7 @@ static void summon(struct weiri_window *window)
 /* What the caller does not do at once is to be done by others, if it is worth a hand-over. */
 static void summon_for_rest(struct weiri_window *window)
 {
-	if (is_undone(window) && (!is_short(window) || help_of(window) == WEIRI_HELP_NEVER))
+	if (is_undone(window) && (!is_alone(window) || help_of(window) == WEIRI_HELP_NEVER))
 		summon(window);
 }
 
@@ -341,8 +394,10 @@ static void finish(struct weiri_window *window, struct slot *slot)
 		/* [P1 acq_rel] pairs with the look of the consumer */
 		is_awaited = weiri_exchange_acq_rel(&slot->state, DONE) == AWAITED;
 	}
-	if (is_awaited)
+	if (is_awaited) {
+		(void)weiri_exchange_relaxed(&window->waits, 0u); /* [relaxed] keeps the sequence of P8; see W6 */
 		window->consumer->wake(window->consumer);
+	}
 }
 
 static struct slot *slot_of(const struct weiri_window *window, uint64_t n)
@@ -514,7 +569,19 @@ static bool do_one(struct weiri_window *window, enum weiri_help help)
 	return true;
 }
 
-/* The helper found nothing that it can do. Returns a helper that goes on in its place, or NULL. */
+/* Whether a helper that has set its bit in `idle` is to go on. */
+static bool needs_helper(struct weiri_window *window)
+{
+	if (is_over(window) || !is_undone(window))
+		return false;
+	/* [P8 acq_rel] pairs with fall_asleep() */
+	return !hurries(window) || weiri_fetch_or_acq_rel(&window->waits, 0u) != 0;
+}
+
+/*
+ * The helper found nothing that it can do, or leaves it to the consumer. Returns a helper that goes on in
+ * its place, or NULL.
+ */
 static struct helper *rest(struct weiri_window *window, const struct helper *helper)
 {
 	struct helper *next = NULL;
@@ -522,7 +589,7 @@ static struct helper *rest(struct weiri_window *window, const struct helper *hel
 	(void)weiri_fetch_sub_relaxed(&window->running, 1u); /* [relaxed] a hint */
 	/* [P6 acq_rel] pairs with take_helper() */
 	(void)weiri_fetch_or_acq_rel(&window->idle, 1u << (helper - window->helpers));
-	if (!is_over(window) && is_undone(window))
+	if (needs_helper(window))
 		next = take_helper(window);
 	if (next == NULL)
 		release(window);
@@ -538,7 +605,7 @@ static void run_helper(weir_task *task)
 
 	(void)weiri_fetch_add_relaxed(&window->running, 1u); /* [relaxed] a hint */
 	for (int looks = 0; looks < PATIENCE; looks++) {
-		if (is_over(window) || !do_one(window, WEIRI_HELP_ALWAYS))
+		if (is_over(window) || !do_one(window, WEIRI_HELP_ALWAYS) || hurries(window))
 			helper = rest(window, helper);
 		if (helper == NULL)
 			return;
@@ -603,6 +670,8 @@ void weiri_window_begin(struct weiri_window *window)
 static bool fall_asleep(struct weiri_window *window)
 {
 	weiri_store_relaxed(&window->gauge->asleep, 1u); /* [relaxed] see struct weiri_gauge */
+	/* [P8 acq_rel] pairs with needs_helper() */
+	(void)weiri_exchange_acq_rel(&window->waits, 1u);
 	if (!is_undone(window))
 		return true;
 	summon(window); /* W6 */
@@ -728,13 +797,18 @@ static enum weir_status take(struct weiri_window *window, struct slot *slot, wei
 	window->owed++;
 	if (window->owed * 2 >= window->size)
 		report(window);
+	if (window->work == NULL && !is_short(window))
+		window->left_ns = weir_now_ns();
 	return status;
 }
 
 enum weir_status weiri_window_poll(struct weiri_window *window, weir_tensor *parts[], weir_error *error)
 {
-	struct slot *slot = window->is_unordered ? next_as_ready(window) : next_in_order(window);
+	struct slot *slot;
 
+	if (window->left_ns != 0)
+		note_return(window);
+	slot = window->is_unordered ? next_as_ready(window) : next_in_order(window);
 	if (slot == NULL)
 		return window->has_end && window->taken == window->end_at ? WEIR_OUT_OF_RANGE : WEIR_WOULD_BLOCK;
 	if (slot->status == WEIR_OUT_OF_RANGE)

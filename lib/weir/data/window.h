@@ -32,4 +32,9 @@ void weiri_window_begin(struct weiri_window *window);
 /* Accepts NULL. Work that has begun ends by itself; no further work begins. Waits for nothing. */
 void weiri_window_close(struct weiri_window *window);
 
+#if defined(WEIRI_UNDER_MODEL)
+/* Whether consumers hurry (window.c): under the model nothing is measured. */
+extern bool weiri_window_hurries;
+#endif
+
 #endif

@@ -84,7 +84,7 @@ static void raise(struct weiri_ready_fd *ready_fd, weiri_ready_fd_look_fn *look,
 	weiri_ready_fd_raise(ready_fd, look, context);
 }
 
-/* Called after the caller's change and a seq_cst fence. */
+/* Called after a seq_cst fence, if the caller has changed the condition. */
 static WEIRI_ALWAYS_INLINE void settle_one(struct weiri_record *record, weir_queue *queue,
                                            _Atomic(struct weiri_readiness *) *place, settle_fn *settle,
                                            weiri_ready_fd_look_fn *look)
@@ -140,7 +140,7 @@ static void settle_in_vain(struct weiri_record *record, weir_queue *queue, _Atom
 
 	if (WEIRI_LIKELY(!is_current(readiness)) || weiri_ready_fd_is_dark(&readiness->ready_fd))
 		return;
-	weiri_fence_seq_cst(); /* F1 of ready_fd.h */
+	/* No fence: the call has changed nothing. */
 	settle_one(record, queue, place, weiri_ready_fd_settle, look);
 }
 

@@ -327,6 +327,8 @@ bool weiri_pending_serve(struct weiri_scope *scope, struct weiri_list *list, str
 	while (outcome != WEIRI_PENDING_STUCK && (node = weiri_list_next(scope, list, node)) != NULL) {
 		weir_pending *pending = weiri_pending_entry_of(node)->pending;
 
+		if (pending->kind->needs_nothing != NULL && pending->kind->needs_nothing(pending))
+			continue;
 		if (!weiri_pending_claim(pending))
 			continue;
 		outcome = weiri_pending_drive(scope, pending, &moved);

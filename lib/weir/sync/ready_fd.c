@@ -125,10 +125,10 @@ static bool darken(struct weiri_ready_fd *ready_fd, uint64_t seen, weiri_ready_f
 			return true;
 	} else {
 		/*
-		 * This thread looks for the one that set CHECK, too. [release, F1] C11 orders the fence after
-		 * a store of this thread, so it stores what is there.
+		 * This thread looks for the one that set CHECK, too. [relaxed, F1] C11 orders the fence after
+		 * a store of this thread, so it stores what is there. The fence makes it a release.
 		 */
-		(void)weiri_fetch_or_release(&ready_fd->word, UINT64_C(0));
+		(void)weiri_fetch_add_relaxed(&ready_fd->word, UINT64_C(0));
 	}
 	weiri_fence_seq_cst(); /* F1 */
 	if (look(context))

@@ -25,15 +25,15 @@
  *
  * Every change of the word gives it a new version, so a CAS succeeds only if nothing has changed.
  * The upper part of the version grows each time the word becomes DARK (and after 1,024 other
- * changes). A thread that lights makes
- * the word LIT even if others have changed it meanwhile, as long as it did not become DARK.
+ * changes). A thread that lights makes the word LIT even if others have changed it meanwhile, as long
+ * as it did not become DARK.
  *
  * The word also counts. An add that backs no LIT is `spare`: it was made or promised, and must be
  * taken before the descriptor is unreadable. A thread that is about to take is a `taker`. A thread
  * that finds the word DARK with spare adds makes itself the taker of one of them. If the count is 0
  * at that moment, the thread that promised the add has not made it yet; the add becomes spare again,
- * and a later settle takes it, at the latest that of the thread that makes it. So a thread that is stopped anywhere while it lights the descriptor
- * leaves nothing that other threads cannot take back.
+ * and a later settle takes it, at the latest that of the thread that makes it. So a thread that is
+ * stopped anywhere while it lights the descriptor leaves nothing that other threads cannot take back.
  *
  * A taker may be late: the descriptor may be LIT again when it takes. So a thread that lights adds
  * one for itself and one for each taker. Of these all but one are spare when the word is LIT.
@@ -56,14 +56,14 @@
  *   lights adds 1 + t: s and p grow by 1 + t. When it makes the word LIT, its own 1 + t are made, and
  *   no spare add was taken since, for that happens in the dark only. So p is at most what s + t was
  *   before, and that is s - 1 now: the add that backs LIT is not spare any more. (Other threads that
- *   light meanwhile add as much to s as to p.) A taker that finds the count above 0 takes an add that was made: p stays, t
- *   falls by one, and the count, s + t - p while DARK, was at least 1. A taker that finds 0 turns
- *   into a spare add. It cannot find 0 while the word is LIT (B2). LIT -> DARK makes a taker of
- *   the add that backed LIT; LIGHTING -> DARK and a thread that takes a spare add make a taker of a
- *   spare one.
+ *   light meanwhile add as much to s as to p.) A taker that finds the count above 0 takes an add that
+ *   was made: p stays, t falls by one, and the count, s + t - p while DARK, was at least 1. A taker
+ *   that finds 0 turns into a spare add. It cannot find 0 while the word is LIT (B2). LIT -> DARK
+ *   makes a taker of the add that backed LIT; LIGHTING -> DARK and a thread that takes a spare add
+ *   make a taker of a spare one.
  * Why B3 holds. [F1] Let N be a thread that changed the condition, ran its fence, and loaded the
- *   word; let D be one that changed the word, or found CHECK, ran its fence, and looked. In the order of fences
- *   either N is first, and D's look sees N's change; or D is first, and N loads D's word or a later
+ *   word; let D be one that changed the word, or found CHECK, ran its fence, and looked. In the order
+ *   of fences either N is first, and D's look sees N's change; or D is first, and N loads D's word or a later
  *   one. N makes the condition true: if N loads LIT, no CHECK was set before (D's look would see the
  *   change), so the word stays LIT until a look after N's change finds otherwise. N makes it false:
  *   if N loads DARK or LIGHTING while D lights, D looks after it has lit, sees the change, and makes
@@ -124,19 +124,28 @@ typedef bool weiri_ready_fd_look_fn(void *context);
 void weiri_ready_fd_init(struct weiri_ready_fd *ready_fd);
 void weiri_ready_fd_fini(struct weiri_ready_fd *ready_fd);
 
-/* Called after a change of the condition and a seq_cst fence. */
+/*
+ * Called after a change of the condition and a seq_cst fence. A thread that has changed nothing since
+ * its last settle needs no fence.
+ */
 void weiri_ready_fd_settle(struct weiri_ready_fd *ready_fd, weiri_ready_fd_look_fn *look, void *context);
 
 /*
- * The same after a change that cannot have made the condition false. It does not look while the
- * descriptor is lit.
+ * Called like a settle, after a change that cannot have made the condition false. Returns true if
+ * the descriptor is lit and no thread checks it: then a settle would do nothing.
  */
-static inline void weiri_ready_fd_raise(struct weiri_ready_fd *ready_fd, weiri_ready_fd_look_fn *look, void *context)
+static inline bool weiri_ready_fd_is_lit(const struct weiri_ready_fd *ready_fd)
 {
 	/* [relaxed, F1] the fence of the caller precedes it; it carries nothing. */
 	uint64_t word = weiri_load_relaxed(&ready_fd->word);
 
-	if (WEIRI_UNLIKELY((word & (WEIRI_READY_FD_STATE | WEIRI_READY_FD_CHECK)) != WEIRI_READY_FD_LIT))
+	return (word & (WEIRI_READY_FD_STATE | WEIRI_READY_FD_CHECK)) == WEIRI_READY_FD_LIT;
+}
+
+/* A settle after a change that cannot have made the condition false: it looks only if it must. */
+static inline void weiri_ready_fd_raise(struct weiri_ready_fd *ready_fd, weiri_ready_fd_look_fn *look, void *context)
+{
+	if (WEIRI_UNLIKELY(!weiri_ready_fd_is_lit(ready_fd)))
 		weiri_ready_fd_settle(ready_fd, look, context);
 }
 

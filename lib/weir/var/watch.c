@@ -16,8 +16,11 @@
  *       destroyed as soon as the calls on it have ended, and the helper's call is on another
  *       variable
  *   W3  only the claimer and weir_watch_try_take() settle a watch's ready descriptor. The attempt
- *   that ends the
- *       watch has the claim too; it is the last to access the ready descriptor, and closes it
+ *       that ends the watch has the claim too; it is the last of them, and closes the descriptor
+ *   W4  a writer that finds the descriptor lit, after its version and a fence, does not claim the
+ *       watch. It reads only the word, which lives as long as the list may show the watch to the
+ *       writer's section. F1 of ready_fd.h then says that the descriptor stays lit until a look that
+ *       sees the version finds that it was taken
  * Why a watch's descriptor is right as soon as no thread is changing the variable or taking from
  * the watch (B3 of ready_fd.h). The condition changes when a version is published; its writer then
  * attempts the watch, or leaves AGAIN to the claimer, which settles once more. It also changes when
@@ -26,7 +29,7 @@
  * completes no wait.
  * Linearization: of a wait, its attempt's read of the head that finds the newer version.
  * Progress: as in sync/pending.h. A writer makes one attempt for each waiter, each one read of the
- * head and at most one system call. Memory: a wait is one allocation of some 500 bytes until it
+ * head and at most one system call; for a watch that is lit, only a fence and a load. Memory: a wait is one allocation of some 500 bytes until it
  * ends; a watch is the same and a descriptor. Checked: stress/model/check_watch.c,
  * tests/test_watch.c, stress/scenario_watch.c.
  */
@@ -183,6 +186,16 @@ static enum weiri_pending_outcome attempt_watch(struct weiri_scope *scope, weir_
 	return WEIRI_PENDING_WAITS;
 }
 
+/*
+ * A version cannot have made the condition false, so while the descriptor is lit its writer has
+ * nothing to do (W4).
+ */
+static bool is_lit(const weir_pending *pending)
+{
+	weiri_fence_seq_cst(); /* F1 of ready_fd.h */
+	return weiri_ready_fd_is_lit(&((const weir_watch *)(const void *)pending)->ready_fd);
+}
+
 /* Runs when the watch is cancelled: W3. */
 static void end_watch(weir_pending *pending)
 {
@@ -190,7 +203,8 @@ static void end_watch(weir_pending *pending)
 	weiri_pending_told(pending);
 }
 
-static const struct weiri_pending_kind watch_kind = WEIRI_WAITABLE_KIND(attempt_watch, end_watch, .is_quiet = true);
+static const struct weiri_pending_kind watch_kind =
+	WEIRI_WAITABLE_KIND(attempt_watch, end_watch, .needs_nothing = is_lit, .is_quiet = true);
 
 static enum weir_status fail_to_watch(weir_watch *watch, const weir_var *var, weir_error *error)
 {
