@@ -8,6 +8,7 @@
 #include "failing_allocator.h"
 #include "graph_kit.h"
 #include "reclaim/record.h"
+#include "session/trace.h"
 #include "trace_kit.h"
 
 static weir_trace *new_trace(uint32_t flags)
@@ -238,6 +239,90 @@ Test(trace, a_step_that_fails_or_is_fed_records_what_ran)
 	trace_free(&back);
 	trace_kit_expect_right(trace);
 	kit_end(session, graph);
+	cr_assert_eq(weir_trace_destroy(trace, NULL), WEIR_OK);
+}
+
+/* Returns the bytes by which a run of `node` makes the trace longer. */
+static size_t size_of_run(weir_session *session, weir_trace *trace, weir_node *node)
+{
+	struct trace_file before = {NULL, 0, 0}, after = {NULL, 0, 0};
+
+	cr_assert_eq(kit_run_target(session, node, NULL), WEIR_OK); /* describes the plan */
+	cr_assert_eq(weir_trace_write(trace, trace_file_write, &before, NULL), WEIR_OK);
+	cr_assert_eq(kit_run_target(session, node, NULL), WEIR_OK);
+	cr_assert_eq(weir_trace_write(trace, trace_file_write, &after, NULL), WEIR_OK);
+	free(before.bytes);
+	free(after.bytes);
+	return after.size - before.size;
+}
+
+/* Two words for an op that computes; the first of a run, and one that depends on many, have more. */
+Test(trace, an_op_that_computes_has_a_short_record)
+{
+	enum { FIRST = 9 + 7, NODES = 100 };
+	weir_graph *graph = kit_graph();
+	weir_trace *trace = new_trace(0), *checked = new_trace(WEIR_TRACE_CHECKSUMS);
+	weir_node *nodes[NODES], *last;
+	weir_session *session;
+
+	for (int i = 0; i < NODES; i++) {
+		cr_assert_eq(weir_op_no_op(graph, NULL, &nodes[i], NULL), WEIR_OK);
+		if (i != 0)
+			cr_assert_eq(weir_graph_add_control(graph, nodes[i - 1], nodes[i], NULL), WEIR_OK);
+	}
+	cr_assert_eq(weir_op_no_op(graph, NULL, &last, NULL), WEIR_OK);
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(weir_graph_add_control(graph, nodes[i], last, NULL), WEIR_OK);
+	session = trace_kit_session(graph, trace, 0, 0);
+	cr_expect_eq(size_of_run(session, trace, nodes[NODES - 1]), (FIRST + 2 * (NODES - 1)) * 8);
+	cr_expect_eq(size_of_run(session, trace, last), (FIRST + 2 * 2 + 7 + 3) * 8, "it has 3 dependencies");
+	cr_assert_eq(weir_session_destroy(session, NULL), WEIR_OK);
+	session = trace_kit_session(graph, checked, 0, 0);
+	cr_expect_eq(size_of_run(session, checked, nodes[1]), (FIRST + 8) * 8, "checksums may lie between");
+	cr_assert_eq(weir_session_destroy(session, NULL), WEIR_OK);
+	trace_kit_expect_right(trace);
+	trace_kit_expect_right(checked);
+	cr_assert_eq(weir_trace_destroy(trace, NULL), WEIR_OK);
+	cr_assert_eq(weir_trace_destroy(checked, NULL), WEIR_OK);
+	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
+}
+
+static enum weir_status skip_events(void *context, const struct weir_kernel_call *call, weir_error *error)
+{
+	(void)call, (void)error;
+	weiri_trace_buffer_mine(&((weir_trace *)context)->buffers)->events += 1 << 17;
+	return WEIR_OK;
+}
+
+/* A short record cannot follow a gap, nor say that what was seen is 100,000 events ago. */
+Test(trace, an_op_that_sees_what_is_long_ago_has_a_long_record)
+{
+	const struct weir_kernel skips = {WEIR_KERNEL_INIT, .name = "skip", .flags = WEIR_KERNEL_SHORT, .run = skip_events};
+	weir_graph *graph = kit_graph();
+	weir_trace *trace = new_trace(0);
+	weir_node *first, *kernel, *next, *last;
+	weir_session *session;
+	struct trace back;
+
+	cr_assert_eq(weir_op_no_op(graph, "first", &first, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_kernel(graph, "kernel", &skips, trace, NULL, 0, NULL, 0, NULL, 0, NULL, &kernel, NULL),
+	             WEIR_OK);
+	cr_assert_eq(weir_op_no_op(graph, "next", &next, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_no_op(graph, "last", &last, NULL), WEIR_OK);
+	cr_assert_eq(weir_graph_add_control(graph, first, kernel, NULL), WEIR_OK);
+	cr_assert_eq(weir_graph_add_control(graph, kernel, next, NULL), WEIR_OK);
+	cr_assert_eq(weir_graph_add_control(graph, next, last, NULL), WEIR_OK);
+	cr_assert_eq(weir_graph_add_control(graph, first, last, NULL), WEIR_OK);
+	session = trace_kit_session(graph, trace, 0, 0);
+	cr_assert_eq(kit_run_target(session, last, NULL), WEIR_OK);
+	kit_end(session, graph);
+	trace_kit_load(trace, &back);
+	cr_assert_eq(event_of(&back, "last")->seen_count, 2);
+	cr_expect_eq(event_of(&back, "last")->seen[0] + event_of(&back, "last")->seen[1],
+	             event_of(&back, "first")->number + event_of(&back, "next")->number);
+	cr_expect_gt(event_of(&back, "next")->number, event_of(&back, "kernel")->number + (1 << 17));
+	trace_free(&back);
+	trace_kit_expect_right(trace);
 	cr_assert_eq(weir_trace_destroy(trace, NULL), WEIR_OK);
 }
 

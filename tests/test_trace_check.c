@@ -607,6 +607,52 @@ static void expect_refused(struct trace_file *file, enum weir_status status, con
 	free(file->bytes);
 }
 
+static void add_brief(struct trace_file *file, uint32_t node, uint32_t count, uint32_t ns, uint64_t less, uint64_t too)
+{
+	add_record(file, WEIRI_TRACE_BRIEF, node | count << WEIRI_TRACE_BRIEF_COUNT_SHIFT, 2, ns | less << 32 | too << 48);
+}
+
+/* A diamond of which only the first node has a start and an end. */
+Test(trace_check, a_brief_record_is_a_start_and_an_end)
+{
+	struct trace_file file = diamond();
+	struct trace back;
+
+	add_frame(&file, 1, 0);
+	add_run(&file, 10, 1, 0, 1, 2, NONE, NONE);
+	add_brief(&file, 1, 1, 3, 1, 0);
+	add_brief(&file, 2, 1, 4, 2, 0);
+	add_brief(&file, 3, 2, 5, 2, 1);
+	add_frame_end(&file, 1, true, 20);
+	cr_assert_eq(trace_read(file.bytes, file.size, &back, NULL), WEIR_OK);
+	cr_assert_eq(back.event_count, 4);
+	cr_expect_eq(back.events[3].number, 13);
+	cr_expect_eq(back.events[3].node, 3);
+	cr_expect_eq(back.events[3].frame_number, 1);
+	cr_expect_eq(back.events[3].thread, 77);
+	cr_expect_eq(back.events[3].start_ns, 9);
+	cr_expect_eq(back.events[3].end_ns, 14);
+	cr_expect_eq(back.events[3].ends, 1);
+	cr_assert_eq(back.events[3].seen_count, 2);
+	cr_expect_eq(back.events[3].seen[0], 11);
+	cr_expect_eq(back.events[3].seen[1], 12);
+	trace_free(&back);
+	expect(&file, 0, "");
+}
+
+Test(trace_check, a_brief_record_tells_of_an_op_that_started_early)
+{
+	struct trace_file file = diamond();
+
+	add_frame(&file, 1, 0);
+	add_run(&file, 10, 1, 0, 1, 2, NONE, NONE);
+	add_brief(&file, 1, 1, 3, 0, 0);
+	add_brief(&file, 2, 1, 4, 2, 0);
+	add_brief(&file, 3, 2, 5, 2, 1);
+	add_frame_end(&file, 1, true, 20);
+	expect(&file, 1, "op \"b\" of frame 1 started and had not seen the end of \"a\"\n");
+}
+
 Test(trace_check, what_is_no_trace_is_refused)
 {
 	struct trace_file file = {NULL, 0, 0};
@@ -618,7 +664,7 @@ Test(trace_check, what_is_no_trace_is_refused)
 	expect_refused(&file, WEIR_DATA_LOSS, "word 0: this is not a trace of Weir");
 	file = diamond();
 	file.bytes[8] = 1;
-	expect_refused(&file, WEIR_UNIMPLEMENTED, "word 0: the trace has version 1, expected 2");
+	expect_refused(&file, WEIR_UNIMPLEMENTED, "word 0: the trace has version 1, expected 3");
 	file = diamond();
 	file.size -= 8;
 	expect_refused(&file, WEIR_DATA_LOSS, "word 55: the file ends within a record");
@@ -631,6 +677,12 @@ Test(trace_check, what_is_no_trace_is_refused)
 	file = new_file();
 	add_node(&file, 0, "a", 0, NO_NODE, NO_NODE);
 	expect_refused(&file, WEIR_DATA_LOSS, "word 6: a node of no plan");
+	file = diamond();
+	add_brief(&file, 0, 0, 1, 0, 0);
+	expect_refused(&file, WEIR_DATA_LOSS, "word 72: a brief record follows no event of its thread");
+	file = diamond();
+	add_brief(&file, 0, 3, 1, 0, 0);
+	expect_refused(&file, WEIR_DATA_LOSS, "word 72: a brief record has 3 dependencies");
 	file = diamond();
 	add_frame(&file, 1, 0);
 	add_frame(&file, 1, 0);

@@ -280,7 +280,30 @@ static void open_and_wait(void)
 	must(weir_run_open(scene.callable, NULL, NULL, &scene.run, NULL));
 	scene.status = weir_run_wait(scene.run, 1, NULL);
 	weir_model_assert(scene.status == WEIR_OK || scene.status == WEIR_DEADLINE_EXCEEDED);
+}
+
+static void open_diamond_and_wait(void)
+{
+	open_and_wait();
 	weir_model_assert(scene.status != WEIR_OK || scene.ran[3] == 1);
+}
+
+/* Two kernels without edges: as small as a graph can be whose nodes run on two threads. */
+static void setup_open_2_kernels(void *context)
+{
+	(void)context;
+	begin();
+	scene.ran[0] = 1;
+	for (int i = 0; i < 2; i++)
+		scene.targets[i] = add_kernel(scene.graph, i + 1, NULL, NULL);
+	scene.target_count = 2;
+	compile(WEIR_CALLABLE_LATE_FEEDS);
+}
+
+static void open_2_kernels_and_wait(void)
+{
+	open_and_wait();
+	weir_model_assert(scene.status != WEIR_OK || (scene.ran[1] == 1 && scene.ran[2] == 1));
 }
 
 /* -- a stop ------------------------------------------------------------------------------------ */
@@ -665,7 +688,22 @@ static void open_and_leave(void)
 static const struct scope scopes[] = {
 	{"dataflow_diamond_beside_help", setup_diamond, {run_diamond, help}, expect_ok, 20000, 0, 0, 0},
 	{"dataflow_pair_of_values_beside_help", setup_pair, {run_for_13, help}, expect_ok, 40000, 0, 0, 0},
-	{"dataflow_open_diamond_beside_help", setup_open_diamond, {open_and_wait, help}, finish, 20000, 0, 100, 10000},
+	{"dataflow_open_diamond_beside_help",
+     setup_open_diamond,
+     {open_diamond_and_wait, help},
+     finish,
+     20000,
+     0,
+     100,
+     10000},
+	{"dataflow_open_2_kernels_beside_help",
+     setup_open_2_kernels,
+     {open_2_kernels_and_wait, help},
+     finish,
+     20000,
+     0,
+     100,
+     10000},
 	{"dataflow_diamond_beside_help_and_token",
      setup_diamond_and_token,
      {run_diamond, help, fire},

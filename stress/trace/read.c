@@ -29,7 +29,10 @@ struct reader {
 	bool has_thread;
 	struct list plans, frames, events, effects, values, event_ends, frame_ends, nodes;
 	size_t object_count;
+	uint64_t *next_seen;
 	char *next_text;
+	/* of the thread that is read: what a brief record refers to */
+	uint64_t last_event, last_frame, last_end_ns;
 	weir_error *error;
 };
 
@@ -193,6 +196,41 @@ static enum weir_status read_start(struct reader *r, size_t words)
 	event->thread = r->thread;
 	event->seen = r->trace->words + r->at + WEIRI_TRACE_START_WORDS;
 	event->seen_count = words - WEIRI_TRACE_START_WORDS;
+	r->last_event = event->number;
+	r->last_frame = event->frame_number;
+	return WEIR_OK;
+}
+
+/* A start and an end in one. */
+static enum weir_status read_brief(struct reader *r)
+{
+	struct trace_event *event;
+	size_t count = argument(r) >> WEIRI_TRACE_BRIEF_COUNT_SHIFT;
+
+	if (count > WEIRI_TRACE_BRIEF_MOST)
+		return fault(r, WEIR_DATA_LOSS, "a brief record has %zu dependencies", count);
+	if (r->last_event == 0)
+		return fault(r, WEIR_DATA_LOSS, "a brief record follows no event of its thread");
+	event = append(&r->events);
+	if (event == NULL)
+		return no_memory(r);
+	event->node = argument(r) & (WEIRI_TRACE_BRIEF_NODES - 1);
+	event->number = ++r->last_event;
+	event->frame_number = r->last_frame;
+	event->start_ns = r->last_end_ns;
+	r->last_end_ns += (uint32_t)word(r, 1);
+	event->end_ns = r->last_end_ns;
+	event->thread = r->thread;
+	event->end_thread = r->thread;
+	event->ends = 1;
+	event->status = WEIR_OK;
+	event->seen = r->next_seen;
+	event->seen_count = count;
+	for (size_t i = 0; i < count; i++) {
+		uint64_t less = word(r, 1) >> (WEIRI_TRACE_BRIEF_SEEN_SHIFT + i * WEIRI_TRACE_BRIEF_SEEN_BITS) & 0xffff;
+
+		*r->next_seen++ = less != 0 ? event->number - less : 0;
+	}
 	return WEIR_OK;
 }
 
@@ -244,13 +282,15 @@ static const size_t lengths[] = {[WEIRI_TRACE_THREAD] = WEIRI_TRACE_THREAD_WORDS
                                  [WEIRI_TRACE_START] = WEIRI_TRACE_START_WORDS,
                                  [WEIRI_TRACE_END] = WEIRI_TRACE_END_WORDS,
                                  [WEIRI_TRACE_EFFECT] = WEIRI_TRACE_EFFECT_WORDS,
-                                 [WEIRI_TRACE_VALUE] = WEIRI_TRACE_VALUE_WORDS};
+                                 [WEIRI_TRACE_VALUE] = WEIRI_TRACE_VALUE_WORDS,
+                                 [WEIRI_TRACE_BRIEF] = WEIRI_TRACE_BRIEF_WORDS};
 
 static enum weir_status read_record(struct reader *r, unsigned kind, size_t words)
 {
 	if (kind == WEIRI_TRACE_THREAD) {
 		r->thread = argument(r);
 		r->has_thread = true;
+		r->last_event = 0;
 		return WEIR_OK;
 	}
 	if (!r->has_thread)
@@ -261,7 +301,8 @@ static enum weir_status read_record(struct reader *r, unsigned kind, size_t word
 	case WEIRI_TRACE_FRAME: return read_frame(r);
 	case WEIRI_TRACE_FRAME_END: return read_end(r, &r->frame_ends);
 	case WEIRI_TRACE_START: return read_start(r, words);
-	case WEIRI_TRACE_END: return read_end(r, &r->event_ends);
+	case WEIRI_TRACE_BRIEF: return read_brief(r);
+	case WEIRI_TRACE_END: r->last_end_ns = word(r, 2); return read_end(r, &r->event_ends);
 	case WEIRI_TRACE_EFFECT: return read_effect(r);
 	default: return read_value(r);
 	}
@@ -508,9 +549,12 @@ static enum weir_status read_words(struct reader *r, const uint8_t *bytes, size_
 	/* A text takes a word for its length, and so has room for its terminator. An object takes three words. */
 	trace->texts = malloc(size);
 	trace->objects = calloc(trace->word_count, sizeof(struct trace_object));
-	if (trace->words == NULL || trace->texts == NULL || trace->objects == NULL)
+	/* A brief record has two words, and says what was seen of at most two dependencies. */
+	trace->brief_seen = calloc(trace->word_count, sizeof(uint64_t));
+	if (trace->words == NULL || trace->texts == NULL || trace->objects == NULL || trace->brief_seen == NULL)
 		return no_memory(r);
 	r->next_text = trace->texts;
+	r->next_seen = trace->brief_seen;
 	for (size_t i = 0; i < trace->word_count; i++) {
 		trace->words[i] = 0;
 		for (unsigned b = 0; b < 8; b++)
@@ -578,6 +622,7 @@ void trace_free(struct trace *trace)
 	free(trace->objects);
 	free(trace->texts);
 	free(trace->words);
+	free(trace->brief_seen);
 	(void)memset(trace, 0, sizeof(*trace));
 }
 

@@ -100,6 +100,7 @@ struct trace {
 	size_t word_count;
 	struct trace_object *objects;
 	char *texts;
+	uint64_t *brief_seen; /* what brief records say of dependencies, as starts say it */
 };
 
 /*

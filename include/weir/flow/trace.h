@@ -39,7 +39,7 @@ enum weir_trace_flags { WEIR_TRACE_CHECKSUMS = 1 };
 struct weir_trace_options {
 	size_t struct_size; /* WEIR_TRACE_OPTIONS_INIT sets it */
 	uint32_t flags;
-	size_t bytes_per_thread;         /* at most so many; 0: 64 MiB. A no-op takes 64 bytes */
+	size_t bytes_per_thread;         /* at most so many; 0: 64 MiB. A no-op takes 16 bytes */
 	const weir_allocator *allocator; /* NULL: the default allocator */
 };
 #define WEIR_TRACE_OPTIONS_INIT WEIR_STRUCT_SIZE(struct weir_trace_options)

@@ -95,14 +95,14 @@ static enum weir_status run_user(const struct weiri_frame *frame, const struct w
 	return status;
 }
 
-/* Looks at the clock and the tokens, if it is time to, before work of this weight. */
+/* Looks at the clock and the tokens before work of this weight, if the work since the last look has used the credit up. */
 static WEIRI_ALWAYS_INLINE void spend(struct weiri_step *step, int32_t *credit, uint32_t weight)
 {
-	*credit -= (int32_t)weight;
-	if (WEIRI_UNLIKELY(*credit < 0)) {
+	if (WEIRI_UNLIKELY(*credit <= 0)) {
 		weiri_step_look(step);
-		*credit = WEIRI_LOOK_WEIGHT - (int32_t)weight;
+		*credit = WEIRI_LOOK_WEIGHT;
 	}
+	*credit -= (int32_t)weight;
 }
 
 bool weiri_site_must_stop(const struct weiri_site *site)
@@ -185,15 +185,37 @@ static WEIRI_ALWAYS_INLINE bool begin_call(struct weiri_runner *r, uint32_t unit
 	return true;
 }
 
+/* As run_node(), for a node that only computes. Returns false if the node must be recorded in full, and then has done nothing. */
+static bool run_briefly_traced(struct weiri_runner *r, const struct weiri_plan_node *p, uint32_t index,
+                               uint64_t start_ns)
+{
+	struct weiri_frame *frame = r->frame;
+	struct weiri_trace_brief brief;
+	enum weir_status status;
+
+	if ((p->flags & WEIRI_NODE_COMPUTES) == 0 || !weiri_trace_start_brief(frame, index, r->buffer, start_ns, &brief))
+		return false;
+	status = p->run(&r->call);
+	r->now_ns = weiri_trace_end_brief(frame, index, r->buffer, &brief, status);
+	if (WEIRI_UNLIKELY(status != WEIR_OK))
+		weiri_step_node_failed(frame, index, status, r->error.message);
+	weiri_frame_node_ended(frame, p);
+	return true;
+}
+
 /* As run_node(), weiri_wait_start() or begin_call(), and records it. Returns false if the node has not ended. */
-static WEIRI_COLD bool run_traced(struct weiri_runner *r, uint32_t unit, uint32_t index, bool is_straight)
+static WEIRI_NOINLINE bool run_traced(struct weiri_runner *r, uint32_t unit, uint32_t index, bool is_straight)
 {
 	struct weiri_frame *frame = r->frame;
 	const struct weiri_plan_node *p = &frame->plan->nodes[index];
-	struct weiri_trace_point point =
-		weiri_trace_start(frame, index, r->buffer, r->now_ns != 0 ? r->now_ns : weir_now_ns());
+	uint64_t start_ns = r->now_ns != 0 ? r->now_ns : weir_now_ns();
+	struct weiri_trace_point point;
 	enum weir_status status;
 	bool ended;
+
+	if (run_briefly_traced(r, p, index, start_ns))
+		return true;
+	point = weiri_trace_start(frame, index, r->buffer, start_ns);
 
 	weiri_trace_inputs(frame, index, &point, false);
 	r->call.trace = &point;
@@ -285,8 +307,8 @@ static void submit_unit(struct weiri_frame *frame, uint32_t unit, uint32_t at)
 }
 
 /* As run_unit(), for a frame that is recorded: no other frame pays for it at each node. */
-static WEIRI_COLD bool run_traced_unit(struct weiri_runner *r, uint32_t unit, uint32_t at, bool may_submit,
-                                       bool is_straight)
+static WEIRI_NOINLINE bool run_traced_unit(struct weiri_runner *r, uint32_t unit, uint32_t at, bool may_submit,
+                                           bool is_straight)
 {
 	const struct weiri_plan_node *nodes = r->frame->plan->nodes;
 	uint32_t end = r->frame->plan->units[unit].end;
@@ -565,7 +587,7 @@ static WEIRI_ALWAYS_INLINE bool is_straight(const struct weiri_frame *frame, boo
 	return !plan->heavy || on_worker || step->workers == 0 || (!step->is_started && !step->is_open);
 }
 
-static WEIRI_COLD void run_straight_traced(struct weiri_runner *r)
+static WEIRI_NOINLINE void run_straight_traced(struct weiri_runner *r)
 {
 	const struct weiri_plan *plan = r->frame->plan;
 

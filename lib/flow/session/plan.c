@@ -414,12 +414,16 @@ static void fill_slots(struct weiri_plan *plan, bool owns_feeds)
 	}
 }
 
-/* Traits that follow from the node, and not from its op alone: whether it may go to another thread. */
+/* Traits that follow from the node, and not from its op alone. */
 static uint32_t traits_found(const weir_node *node)
 {
+	const uint32_t more =
+		WEIRI_OP_WAITS | WEIRI_OP_USER | WEIRI_OP_ENTERS | WEIRI_OP_LEAVES | WEIRI_OP_CALLS | WEIRI_OP_APART;
 	const struct weiri_calls *calls = (node->op->traits & WEIRI_OP_CALLS) != 0 ? weiri_calls_of(node) : NULL;
 	uint32_t found = may_be_large(node) ? WEIRI_OP_HEAVY : 0;
 
+	if ((node->op->traits & more) == 0 && node->op->touches == NULL)
+		found |= WEIRI_NODE_COMPUTES;
 	for (uint32_t i = 0; calls != NULL && i < calls->body_count; i++)
 		found |= calls->bodies[i]->function->own_worker ? WEIRI_OP_APART : 0u;
 	return found;

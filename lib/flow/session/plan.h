@@ -86,7 +86,8 @@ struct weiri_use {
 enum {
 	WEIRI_NODE_ENDS_USES = 1 << 16, /* some input is not WEIRI_ENDS_NOTHING, and not in `taken` */
 	WEIRI_NODE_SPILLS = 1 << 17,    /* some output is unused */
-	WEIRI_NODE_TELLS = 1 << 18      /* late feeds: its end is told, because an output can be fetched */
+	WEIRI_NODE_TELLS = 1 << 18,     /* late feeds: its end is told, because an output can be fetched */
+	WEIRI_NODE_COMPUTES = 1 << 19   /* it has no effects, runs no user code, and does not wait */
 };
 
 struct weiri_plan_node {

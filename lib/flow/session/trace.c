@@ -552,13 +552,58 @@ struct weiri_trace_buffer *weiri_trace_writer(const struct weiri_frame *frame)
 	return weiri_trace_buffer_mine(&frame->trace->trace->buffers);
 }
 
+/* Stores what the node sees: of each dependency, the event that ended, or 0. */
+static void see(const struct weiri_frame_trace *of, uint32_t index, uint64_t seen[])
+{
+	const uint32_t *from = of->plan->nodes + of->plan->starts[index];
+	uint32_t count = of->plan->starts[index + 1] - of->plan->starts[index];
+
+	for (uint32_t i = 0; i < count; i++)
+		seen[i] = of->ended[from[i]];
+}
+
+/* Returns room for the record of a start, whose words are filled in but for what was seen; or NULL. */
+static uint64_t *record_start(const struct weiri_frame_trace *of, uint32_t index, struct weiri_trace_buffer *buffer,
+                              uint64_t event, uint64_t start_ns, size_t words)
+{
+	uint64_t *at = weiri_trace_reserve(buffer, words);
+
+	if (at == NULL)
+		return NULL;
+	at[0] = weiri_trace_head(WEIRI_TRACE_START, words, index);
+	at[1] = event;
+	at[2] = of->number;
+	at[3] = start_ns;
+	return at;
+}
+
+/* The record of a start is complete. */
+static void commit_start(const struct weiri_frame_trace *of, struct weiri_trace_buffer *buffer, uint64_t event,
+                         size_t words)
+{
+	weiri_trace_commit(buffer, words);
+	buffer->known.event = event;
+	buffer->known.frame = of->number;
+}
+
+static void record_end(struct weiri_trace_buffer *buffer, uint64_t event, uint64_t now_ns, enum weir_status status)
+{
+	uint64_t *at = weiri_trace_reserve(buffer, WEIRI_TRACE_END_WORDS);
+
+	if (at == NULL)
+		return;
+	at[0] = weiri_trace_head(WEIRI_TRACE_END, WEIRI_TRACE_END_WORDS, (uint32_t)status);
+	at[1] = event;
+	at[2] = now_ns;
+	weiri_trace_commit(buffer, WEIRI_TRACE_END_WORDS);
+	buffer->known.end_ns = now_ns;
+}
+
 struct weiri_trace_point weiri_trace_start(const struct weiri_frame *frame, uint32_t index,
                                            struct weiri_trace_buffer *buffer, uint64_t start_ns)
 {
 	const struct weiri_frame_trace *of = frame->trace;
-	const uint32_t *from = of->plan->nodes + of->plan->starts[index];
-	size_t count = of->plan->starts[index + 1] - of->plan->starts[index];
-	size_t words = WEIRI_TRACE_START_WORDS + count;
+	size_t words = WEIRI_TRACE_START_WORDS + of->plan->starts[index + 1] - of->plan->starts[index];
 	struct weiri_trace_point point = {&of->trace->buffers, 0};
 	uint64_t *at;
 
@@ -566,15 +611,10 @@ struct weiri_trace_point weiri_trace_start(const struct weiri_frame *frame, uint
 		return point;
 	point.event = weiri_trace_event(buffer);
 	of->begun[index] = point.event;
-	at = weiri_trace_reserve(buffer, words);
+	at = record_start(of, index, buffer, point.event, start_ns, words);
 	if (at != NULL) {
-		at[0] = weiri_trace_head(WEIRI_TRACE_START, words, index);
-		at[1] = point.event;
-		at[2] = of->number;
-		at[3] = start_ns;
-		for (size_t i = 0; i < count; i++)
-			at[WEIRI_TRACE_START_WORDS + i] = of->ended[from[i]];
-		weiri_trace_commit(buffer, words);
+		see(of, index, at + WEIRI_TRACE_START_WORDS);
+		commit_start(of, buffer, point.event, words);
 	}
 	weiri_trace_rest(buffer);
 	return point;
@@ -583,19 +623,88 @@ struct weiri_trace_point weiri_trace_start(const struct weiri_frame *frame, uint
 uint64_t weiri_trace_end(const struct weiri_frame *frame, uint32_t index, struct weiri_trace_buffer *buffer,
                          const struct weiri_trace_point *point, enum weir_status status)
 {
-	struct weiri_frame_trace *of = frame->trace;
-	uint64_t *at = buffer != NULL ? weiri_trace_reserve(buffer, WEIRI_TRACE_END_WORDS) : NULL;
 	uint64_t now_ns = weir_now_ns();
 
-	if (at != NULL) {
-		at[0] = weiri_trace_head(WEIRI_TRACE_END, WEIRI_TRACE_END_WORDS, (uint32_t)status);
-		at[1] = point->event;
-		at[2] = now_ns;
-		weiri_trace_commit(buffer, WEIRI_TRACE_END_WORDS);
-	}
-	if (buffer != NULL)
+	if (buffer != NULL) {
+		record_end(buffer, point->event, now_ns, status);
 		weiri_trace_rest(buffer);
-	of->ended[index] = point->event;
+	}
+	frame->trace->ended[index] = point->event;
+	return now_ns;
+}
+
+bool weiri_trace_start_brief(const struct weiri_frame *frame, uint32_t index, const struct weiri_trace_buffer *buffer,
+                             uint64_t start_ns, struct weiri_trace_brief *brief)
+{
+	const struct weiri_frame_trace *of = frame->trace;
+
+	brief->start_ns = start_ns;
+	brief->seen_count = of->plan->starts[index + 1] - of->plan->starts[index];
+	if (buffer == NULL || (of->trace->flags & WEIR_TRACE_CHECKSUMS) != 0 ||
+	    brief->seen_count > WEIRI_TRACE_BRIEF_MOST || index >= WEIRI_TRACE_BRIEF_NODES)
+		return false;
+	see(of, index, brief->seen);
+	return true;
+}
+
+/*
+ * Returns true if the run fits a brief record: a reader knows its event, frame and start from the records
+ * before, and what it saw is near. Sets *word to that of the record.
+ */
+static bool fits_brief(const struct weiri_trace_buffer *buffer, const struct weiri_frame_trace *of, uint64_t event,
+                       const struct weiri_trace_brief *brief, uint64_t now_ns, uint64_t *word)
+{
+	uint64_t far = 0;
+
+	*word = now_ns - brief->start_ns;
+	far |= *word >> WEIRI_TRACE_BRIEF_SEEN_SHIFT;
+	for (uint32_t i = 0; i < brief->seen_count; i++) {
+		uint64_t less = brief->seen[i] != 0 ? event - brief->seen[i] : 0;
+
+		far |= less >> WEIRI_TRACE_BRIEF_SEEN_BITS;
+		*word |= less << (WEIRI_TRACE_BRIEF_SEEN_SHIFT + i * WEIRI_TRACE_BRIEF_SEEN_BITS);
+	}
+	return far == 0 && buffer->known.event + 1 == event && buffer->known.frame == of->number &&
+	       buffer->known.end_ns == brief->start_ns;
+}
+
+/* Writes down a run of two records. */
+static void record_whole(const struct weiri_frame_trace *of, uint32_t index, struct weiri_trace_buffer *buffer,
+                         uint64_t event, const struct weiri_trace_brief *brief, uint64_t now_ns,
+                         enum weir_status status)
+{
+	size_t words = (size_t)WEIRI_TRACE_START_WORDS + brief->seen_count;
+	uint64_t *at = record_start(of, index, buffer, event, brief->start_ns, words);
+
+	if (at != NULL) {
+		for (uint32_t i = 0; i < brief->seen_count; i++)
+			at[WEIRI_TRACE_START_WORDS + i] = brief->seen[i];
+		commit_start(of, buffer, event, words);
+	}
+	record_end(buffer, event, now_ns, status);
+}
+
+uint64_t weiri_trace_end_brief(const struct weiri_frame *frame, uint32_t index, struct weiri_trace_buffer *buffer,
+                               const struct weiri_trace_brief *brief, enum weir_status status)
+{
+	struct weiri_frame_trace *of = frame->trace;
+	uint64_t now_ns = weir_now_ns(), event = weiri_trace_event(buffer), word, *at;
+
+	if (WEIRI_LIKELY(status == WEIR_OK && fits_brief(buffer, of, event, brief, now_ns, &word))) {
+		at = weiri_trace_reserve(buffer, WEIRI_TRACE_BRIEF_WORDS);
+		if (WEIRI_LIKELY(at != NULL)) {
+			at[0] = weiri_trace_head(WEIRI_TRACE_BRIEF, WEIRI_TRACE_BRIEF_WORDS,
+			                         index | brief->seen_count << WEIRI_TRACE_BRIEF_COUNT_SHIFT);
+			at[1] = word;
+			weiri_trace_commit(buffer, WEIRI_TRACE_BRIEF_WORDS);
+			buffer->known.event = event;
+			buffer->known.end_ns = now_ns;
+		}
+	} else {
+		record_whole(of, index, buffer, event, brief, now_ns, status);
+	}
+	weiri_trace_rest(buffer);
+	of->ended[index] = event;
 	return now_ns;
 }
 

@@ -11,6 +11,10 @@
  * feeds, not from the edges of the plan, so a check of the trace is a check of the plan too. The same
  * holds for the bodies that a node may run: the graph names them, and each frame names its plan.
  *
+ * An op that computes, and does nothing else, has one short record, which is written when it has ended. What it
+ * saw is still read before its inputs. Other ops have a record when they start and one when they end, with
+ * records of their effects between.
+ *
  * A node that runs functions is recorded as other nodes are. Each activation of a body is a frame of
  * its own in the trace, although loops and maps use the memory of a frame again: it gets a number
  * when it begins, and the events of the activation before are cleared. The frame says of which event
@@ -90,6 +94,21 @@ struct weiri_trace_point weiri_trace_start(const struct weiri_frame *frame, uint
 /* The node has ended, and its outputs are stored. Returns the time. `buffer` may be NULL. */
 uint64_t weiri_trace_end(const struct weiri_frame *frame, uint32_t index, struct weiri_trace_buffer *buffer,
                          const struct weiri_trace_point *point, enum weir_status status);
+/* A run that may get a brief record. */
+struct weiri_trace_brief {
+	uint64_t start_ns;
+	uint32_t seen_count;
+	uint64_t seen[WEIRI_TRACE_BRIEF_MOST];
+};
+/*
+ * As weiri_trace_start(), for a node with WEIRI_NODE_COMPUTES. Returns false if the node must be recorded
+ * by the other two calls, and then has done nothing.
+ */
+bool weiri_trace_start_brief(const struct weiri_frame *frame, uint32_t index, const struct weiri_trace_buffer *buffer,
+                             uint64_t start_ns, struct weiri_trace_brief *brief);
+/* As weiri_trace_end(), after weiri_trace_start_brief(). */
+uint64_t weiri_trace_end_brief(const struct weiri_frame *frame, uint32_t index, struct weiri_trace_buffer *buffer,
+                               const struct weiri_trace_brief *brief, enum weir_status status);
 /*
  * The same for node `index`, which runs functions. It may end on another thread than the one that
  * started it.

@@ -39,6 +39,12 @@ struct weiri_trace_chunk {
 	uint64_t words[];
 };
 
+/* What a brief record leaves out: a reader knows it from the records before. */
+struct weiri_trace_known {
+	uint64_t event, frame; /* of the last record that began an event */
+	uint64_t end_ns;       /* of the last record that ended one */
+};
+
 struct weiri_trace_buffer {
 	struct weiri_published link; /* in the set */
 	uint32_t thread;             /* constant: its id in Linux */
@@ -52,6 +58,7 @@ struct weiri_trace_buffer {
 	size_t left;  /* words of the last chunk */
 	size_t bytes; /* of all chunks */
 	uint64_t events;
+	struct weiri_trace_known known;
 	struct weiri_trace_buffers *set;
 };
 

@@ -13,7 +13,7 @@
 /* "WEIRTRC" and a zero. */
 #define WEIRI_TRACE_MAGIC UINT64_C(0x0043525452494557)
 
-enum { WEIRI_TRACE_VERSION = 2 };
+enum { WEIRI_TRACE_VERSION = 3 };
 
 /* The head of a file. */
 enum {
@@ -46,7 +46,16 @@ enum weiri_trace_record {
 	/* argument: enum weiri_trace_effect_kind. Then event, object, number */
 	WEIRI_TRACE_EFFECT = 8,
 	/* argument: 0 the frame got the value, 1 it gave it. Then frame, which feed or result, checksum */
-	WEIRI_TRACE_VALUE = 9
+	WEIRI_TRACE_VALUE = 9,
+	/*
+	 * A start and an end in one record, of an op that succeeded and of which nothing else is recorded. It
+	 * follows from the records of this thread so far: the event is the next one after that of the last
+	 * start or brief record; the frame is that of the same record; the op started when the last event
+	 * ended. argument: the node (bits 0-23), the number of dependencies, at most 2 (bits 24-31). Then one
+	 * word: ns from the start to the end (bits 0-31); of each dependency (bits 32-47 and 48-63) by how much
+	 * the event that was seen to have ended is less than this one, or 0: none was seen.
+	 */
+	WEIRI_TRACE_BRIEF = 10
 };
 
 enum {
@@ -60,7 +69,17 @@ enum {
 	WEIRI_TRACE_START_WORDS = 4,
 	WEIRI_TRACE_END_WORDS = 3,
 	WEIRI_TRACE_EFFECT_WORDS = 4,
-	WEIRI_TRACE_VALUE_WORDS = 4
+	WEIRI_TRACE_VALUE_WORDS = 4,
+	WEIRI_TRACE_BRIEF_WORDS = 2
+};
+
+/* Of a brief record: what does not fit has a start and an end. */
+enum {
+	WEIRI_TRACE_BRIEF_NODES = 1 << 24,
+	WEIRI_TRACE_BRIEF_COUNT_SHIFT = 24, /* in the argument */
+	WEIRI_TRACE_BRIEF_MOST = 2,         /* dependencies */
+	WEIRI_TRACE_BRIEF_SEEN_SHIFT = 32,
+	WEIRI_TRACE_BRIEF_SEEN_BITS = 16
 };
 
 /*
