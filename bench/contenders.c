@@ -21,7 +21,8 @@ const struct ring_contender *const bench_rings[] = {
 	&ck_fifo_ring_contender,
 #endif
 	&scq_ring_contender,
-#ifdef WEIR_BENCH_NBLFQ
+#ifdef WEIR_BENCH_CAS2
+	&wcq_ring_contender,
 	&nblfq_ring_contender,
 #endif
 	&ck_ring_contender,
@@ -386,8 +387,8 @@ const char *const bench_absent[] = {
 #ifndef WEIR_BENCH_GO
 	"Go channels (golang-go)",
 #endif
-#ifndef WEIR_BENCH_NBLFQ
-	"NBLFQ (x86-64 only)",
+#ifndef WEIR_BENCH_CAS2
+	"NBLFQ, wCQ (x86-64 only)",
 #endif
 #ifndef WEIR_BENCH_RUST
 	"arc-swap, crossbeam (rustc, cargo, "

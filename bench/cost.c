@@ -30,8 +30,12 @@ static struct {
  */
 static const struct cost_operation first[] = {{"nothing", nothing, nothing, nothing, nothing, nothing}};
 static const struct cost_group cost_first = COST_GROUP(first);
-static const struct cost_group *const groups[] = {&cost_first, &cost_rings, &cost_variables, &cost_steps,
-                                                  &cost_look_ups};
+static const struct cost_group *const groups[] = {
+	&cost_first, &cost_rings, &cost_variables, &cost_steps, &cost_look_ups,
+#if defined(WEIR_BENCH_CPP)
+	&cost_cpp,
+#endif
+};
 enum { GROUPS = sizeof(groups) / sizeof(groups[0]) };
 
 static void perform(const struct cost_operation *operation, size_t index)

@@ -30,7 +30,7 @@ struct cost_group {
 		(table), sizeof(table) / sizeof((table)[0]) \
 	}
 
-extern const struct cost_group cost_rings, cost_variables, cost_steps, cost_look_ups;
+extern const struct cost_group cost_rings, cost_variables, cost_steps, cost_look_ups, cost_cpp;
 
 /* The variables of the group of that name. The look-ups read them, too. */
 enum { VARIABLES = 8 };

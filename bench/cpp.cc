@@ -1,26 +1,35 @@
 /*
  * cpp.cc - what weir.hpp costs beside the same calls in C, and beside std::atomic<std::shared_ptr>.
  *
- * Prints nanoseconds of one read: by a view and its span, by the C calls that these make, and (C++20)
- * by a shared_ptr; for one thread, and for two threads beside a writer that replaces the value every
- * millisecond. The ways take turns for ROUNDS rounds, and the least counts.
+ * Prints nanoseconds of one read: by a view and its span, by the C calls that these make, by a handle alone
+ * (weir_var_read() and weir_read_release()), and (C++20) by a shared_ptr.
+ *
+ * First for one thread beside the main one (in a process with one thread, a shared_ptr counts without atomics).
+ * The ways take turns, batch by batch, and the least batch of each counts. So all ways see the same machine,
+ * stack and record. Their loops begin at multiples of 64 bytes (bench/meson.build): where a loop of calls lies moves
+ * its time by up to 2 ns, which is more than what is to be seen. weir-cost counts the instructions (bench/costs.tsv).
+ *
+ * Then for two threads, which read all the time, beside a writer that replaces the value every millisecond. The ways
+ * take turns for ROUNDS rounds, each for so many milliseconds, and the median counts: the least would be that of a
+ * moment in which the machine let only one of the readers run, and a shared_ptr was not contended.
  *
  *     weir-cpp [MILLISECONDS [ROUNDS]]
- *     weir-cpp view|calls READS      only reads, so that valgrind --tool=lackey can count instructions
  */
 #include <weir/weir.hpp>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <memory>
 #include <thread>
+#include <vector>
 
 namespace
 {
 
-enum { WORDS = 64, BATCH = 256, MOST_READERS = 2 };
+constexpr unsigned WORDS = 64, BATCH = 4096, BATCHES_OF_A_ROUND = 50, READERS = 2;
 
 /* The compiler would make a call of one way and not of another. */
 #define ALIKE [[gnu::always_inline]]
@@ -63,6 +72,21 @@ struct by_c_calls : by_view {
 	}
 };
 
+/* What the other figures of a handle are about (docs/benchmarks.md): no look at the value. */
+struct by_handle : by_view {
+	ALIKE std::uint64_t read() const
+	{
+		weir_read now;
+		std::uint64_t version;
+
+		if (weir_var_read(var.get(), &now) != WEIR_OK)
+			return 0;
+		version = now.version;
+		weir_read_release(&now);
+		return version;
+	}
+};
+
 #if defined(__cpp_lib_atomic_shared_ptr)
 struct by_shared_ptr {
 	using words = std::vector<std::uint64_t>;
@@ -82,83 +106,122 @@ struct by_shared_ptr {
 };
 #endif
 
-/* Returns nanoseconds of a read in each of `readers` threads. */
-template <class Way> double measure(unsigned readers, unsigned milliseconds)
+using nanoseconds = std::chrono::duration<double, std::nano>;
+
+template <class Way> [[gnu::noinline, gnu::aligned(64)]] std::uint64_t read_batch(const Way &way)
 {
+	std::uint64_t sum = 0;
+
+	for (unsigned i = 0; i < BATCH; i++)
+		sum += way.read();
+	return sum;
+}
+
+/* Each word, and each version, is at least 1. */
+void must_have_read(std::uint64_t sum, std::uint64_t reads)
+{
+	if (sum < reads)
+		std::exit(1);
+}
+
+/* A way, and the time of one read in each batch or round. */
+template <class Way> struct contender {
 	Way way;
+	std::vector<double> times;
+
+	void read_alone()
+	{
+		const auto begun = std::chrono::steady_clock::now();
+		const std::uint64_t sum = read_batch(way);
+		const nanoseconds elapsed = std::chrono::steady_clock::now() - begun;
+
+		must_have_read(sum, BATCH);
+		times.push_back(elapsed.count() / BATCH);
+	}
+	void read_beside_a_writer(unsigned milliseconds);
+	/* The least time, or the median. */
+	double at(bool median)
+	{
+		std::sort(times.begin(), times.end());
+		return times.empty() ? 0 : times[median ? times.size() / 2 : 0];
+	}
+};
+
+template <class Way> void contender<Way>::read_beside_a_writer(unsigned milliseconds)
+{
 	std::atomic<bool> stop{false};
-	std::atomic<std::uint64_t> reads{0}, sink{0};
-	std::thread threads[MOST_READERS];
+	std::atomic<std::uint64_t> reads{0}, sums{0};
+	std::thread threads[READERS];
 	const auto begun = std::chrono::steady_clock::now();
 
-	for (unsigned i = 0; i < readers; i++) {
-		threads[i] = std::thread([&] {
+	for (std::thread &thread : threads) {
+		thread = std::thread([&] {
 			std::uint64_t sum = 0, count = 0;
 
-			for (; !stop.load(std::memory_order_relaxed); count += BATCH) {
-				for (int k = 0; k < BATCH; k++)
-					sum += way.read();
-			}
+			for (; !stop.load(std::memory_order_relaxed); count += BATCH)
+				sum += read_batch(way);
 			reads += count;
-			sink += sum;
+			sums += sum;
 		});
 	}
 	for (unsigned i = 0; i < milliseconds; i++) {
 		std::this_thread::sleep_for(std::chrono::milliseconds(1));
-		if (readers > 1)
-			way.write(i + 2);
+		way.write(i + 2);
 	}
 	stop = true;
-	for (unsigned i = 0; i < readers; i++)
-		threads[i].join();
-	const std::chrono::duration<double, std::nano> elapsed = std::chrono::steady_clock::now() - begun;
-	if (sink < reads)
-		std::exit(1); /* each word is at least 1 */
-	return elapsed.count() * readers / static_cast<double>(reads.load());
+	for (std::thread &thread : threads)
+		thread.join();
+	const nanoseconds elapsed = std::chrono::steady_clock::now() - begun;
+	must_have_read(sums, reads);
+	times.push_back(elapsed.count() * READERS / static_cast<double>(reads.load()));
 }
 
-/* For a count of instructions: the difference of two runs, for each read more. */
-template <class Way> int only_read(unsigned long count)
-{
-	const Way way;
-	std::uint64_t sum = 0;
+struct contenders {
+	contender<by_view> view;
+	contender<by_c_calls> calls;
+	contender<by_handle> handle;
+#if defined(__cpp_lib_atomic_shared_ptr)
+	contender<by_shared_ptr> pointer;
+#endif
 
-	for (unsigned long i = 0; i < count; i++)
-		sum += way.read();
-	return sum == count ? 0 : 1;
-}
+	template <class Turn> void take_turns(Turn &&turn)
+	{
+		turn(view);
+		turn(calls);
+		turn(handle);
+#if defined(__cpp_lib_atomic_shared_ptr)
+		turn(pointer);
+#endif
+	}
+	void print(const char *who, bool median)
+	{
+		const double seen = view.at(median), by_calls = calls.at(median);
+
+		std::printf("%s: view and span %.2f ns, the same C calls %.2f ns (%+.2f), a handle alone %.2f ns", who, seen,
+		            by_calls, seen - by_calls, handle.at(median));
+#if defined(__cpp_lib_atomic_shared_ptr)
+		std::printf(", std::atomic<std::shared_ptr> %.2f ns (%.1f times the view)", pointer.at(median),
+		            pointer.at(median) / seen);
+#endif
+		std::printf("\n");
+	}
+};
 
 } // namespace
 
 int main(int argc, char **argv)
 {
-	if (argc > 2 && std::strcmp(argv[1], "view") == 0)
-		return only_read<by_view>(std::strtoul(argv[2], nullptr, 10));
-	if (argc > 2 && std::strcmp(argv[1], "calls") == 0)
-		return only_read<by_c_calls>(std::strtoul(argv[2], nullptr, 10));
-
 	const unsigned milliseconds = argc > 1 ? static_cast<unsigned>(std::strtoul(argv[1], nullptr, 10)) : 200;
 	const unsigned rounds = argc > 2 ? static_cast<unsigned>(std::strtoul(argv[2], nullptr, 10)) : 7;
+	contenders alone, together;
 
-	for (unsigned readers = 1; readers <= MOST_READERS; readers++) {
-		double view = 1e9, calls = 1e9;
-#if defined(__cpp_lib_atomic_shared_ptr)
-		double pointer = 1e9;
-#endif
-
-		for (unsigned i = 0; i < rounds; i++) {
-			view = std::min(view, measure<by_view>(readers, milliseconds));
-			calls = std::min(calls, measure<by_c_calls>(readers, milliseconds));
-#if defined(__cpp_lib_atomic_shared_ptr)
-			pointer = std::min(pointer, measure<by_shared_ptr>(readers, milliseconds));
-#endif
-		}
-		std::printf("%u reader%s: view %.2f ns, the C calls %.2f ns (%+.2f)", readers,
-		            readers > 1 ? "s beside a writer" : "", view, calls, view - calls);
-#if defined(__cpp_lib_atomic_shared_ptr)
-		std::printf(", std::atomic<std::shared_ptr> %.2f ns (%.1f times)", pointer, pointer / view);
-#endif
-		std::printf("\n");
-	}
+	std::thread([&alone, rounds] {
+		for (unsigned i = 0; i < rounds * BATCHES_OF_A_ROUND; i++)
+			alone.take_turns([](auto &each) { each.read_alone(); });
+	}).join();
+	alone.print("1 reader, least", false);
+	for (unsigned i = 0; i < rounds; i++)
+		together.take_turns([milliseconds](auto &each) { each.read_beside_a_writer(milliseconds); });
+	together.print("2 readers beside a writer, median", true);
 	return 0;
 }

@@ -402,8 +402,10 @@ static void plan_rings(const struct filling *filling, const struct bench_options
 
 	plan_uncontended(filling, capacity);
 	plan_shapes(filling, options, capacity);
-	for (unsigned i = 0; i < batches.count; i++)
+	for (unsigned i = 0; i < batches.count; i++) {
 		plan_throughput(filling, (struct bench_shape){1, 1, 0}, capacity, batches.size[i]);
+		plan_throughput(filling, (struct bench_shape){4, 4, 0}, capacity, batches.size[i]);
+	}
 	plan_latency(filling, 1, capacity, 0, 0);
 	plan_latency(filling, 4, capacity, 0, 0);
 	plan_latency(filling, 1, capacity, RATE, 0);

@@ -39,10 +39,12 @@ static inline void free_object(PyObject *self)
 	Py_DECREF(type);
 }
 
-/* -- wait.c: deadlines, signals, exceptions ------------------------------------------------------ */
+/* -- wait.c: arguments, signals, exceptions ------------------------------------------------------- */
 
 /* Returns a deadline, or 0 with an exception: `timeout` is None or a number of seconds, at least 0. */
 uint64_t deadline_of(PyObject *timeout);
+/* For "O&": the number of a version, an unsigned long long. Unlike "K", it refuses what does not fit. */
+int version_of(PyObject *number, void *version);
 /* Sets the exception of a status, and returns NULL. `message` may be NULL. */
 PyObject *raise_status(const struct state *state, enum weir_status status, const char *message);
 

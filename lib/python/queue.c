@@ -5,30 +5,24 @@
  * the GIL go. An item in the queue is a reference. The cyclic collector does not see it; so a cycle
  * that goes through a queue stays until the queue is emptied.
  *
- * The end of a queue ends the queues in it, and so on. So that a long chain needs a small stack, a queue
- * that ends inside MOST_NESTED others waits in a list, which the outermost end works off. (CPython has
- * this for its containers, but not in the limited API.)
+ * The end of a queue ends what is in it, and that may be a queue, and so on. So that a long chain needs a small stack,
+ * CPython lets a container that ends inside many others wait until the outermost one has ended (its "trashcan"). The
+ * limited API has this for the containers of CPython only. So the queue of C belongs to a capsule, and the capsule to a
+ * tuple, which ends with the object Queue: tuple, capsule, queue, item, tuple, and the tuples are what CPython counts.
+ * They are made with the Queue, so an end needs no memory; and nothing of it is kept for a thread, on which greenlets
+ * may have several stacks.
  */
 #include "module.h"
 
 struct queue {
 	PyObject_HEAD
 	weir_queue *queue;
-	PyObject *waiters; /* a dict of the package: what waits in event loops */
+	PyObject *owner;             /* of the queue of C: a tuple of a capsule */
+	_Atomic(PyObject *) waiters; /* a dict of the package: what waits in event loops; made when it is first needed */
 	_Atomic(PyObject *) unread;
-	struct queue *next_ending; /* in the list of struct ends, once nobody has a reference */
 };
 
-enum { MOST_NESTED = 50 };
-
-/* The ends of queues that are under way on a thread, in one interpreter. On the stack of the outermost. */
-struct ends {
-	const struct state *state; /* of the interpreter: code that an end runs may enter another one */
-	unsigned nested;
-	struct queue *first; /* those that wait */
-};
-
-static _Thread_local struct ends *ends_mine;
+static const char capsule_name[] = "weir_queue";
 
 static weir_queue *queue_of(PyObject *self)
 {
@@ -44,67 +38,82 @@ static void drop_item(void *context, void *item)
 	Py_DECREF((PyObject *)item);
 }
 
+static void end_queue(PyObject *capsule)
+{
+	(void)weir_queue_destroy(PyCapsule_GetPointer(capsule, capsule_name), NULL); /* each call holds the Queue */
+}
+
+/* Takes the queue over. Returns a tuple, with which it ends, or NULL with an exception. */
+static PyObject *owner_of(weir_queue *queue)
+{
+	PyObject *capsule = PyCapsule_New(queue, capsule_name, end_queue), *owner;
+
+	if (capsule == NULL) {
+		(void)weir_queue_destroy(queue, NULL);
+		return NULL;
+	}
+	owner = PyTuple_Pack(1, capsule);
+	Py_DECREF(capsule);
+	return owner;
+}
+
 static PyObject *queue_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
 	static char *names[] = {"capacity", "name", NULL};
 	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .drop = drop_item};
-	struct state *state = state_of_type(type);
 	enum weir_status status;
 	Py_ssize_t capacity;
+	weir_queue *queue;
 	weir_error error;
-	PyObject *self;
+	PyObject *owner, *self;
 
 	if (!PyArg_ParseTupleAndKeywords(args, keywords, "n|$z:Queue", names, &capacity, &options.name))
 		return NULL;
 	options.capacity = capacity > 0 ? (size_t)capacity : 0;
-	self = PyType_GenericAlloc(type, 0);
-	if (self == NULL)
+	status = weir_queue_create(&options, &queue, &error);
+	if (status != WEIR_OK)
+		return raise_status(state_of_type(type), status, error.message);
+	owner = owner_of(queue);
+	self = owner != NULL ? PyType_GenericAlloc(type, 0) : NULL;
+	if (self == NULL) {
+		Py_XDECREF(owner);
 		return NULL;
-	status = weir_queue_create(&options, &((struct queue *)(void *)self)->queue, &error);
-	if (status == WEIR_OK)
-		return self;
-	Py_DECREF(self);
-	return raise_status(state, status, error.message);
-}
-
-static void end_queue(struct queue *queue)
-{
-	(void)weir_queue_destroy(queue->queue, NULL); /* each call holds a reference to the object */
-	Py_XDECREF(queue->waiters);
-	Py_XDECREF(take_unread(&queue->unread));
-	free_object((PyObject *)queue);
-}
-
-static void end_outermost(const struct state *state, struct queue *queue)
-{
-	struct ends ends = {.state = state}, *const outer = ends_mine;
-
-	ends_mine = &ends;
-	end_queue(queue);
-	while (ends.first != NULL) {
-		queue = ends.first;
-		ends.first = queue->next_ending;
-		end_queue(queue);
 	}
-	ends_mine = outer;
+	((struct queue *)(void *)self)->queue = queue;
+	((struct queue *)(void *)self)->owner = owner;
+	return self;
+}
+
+/* What waits in a loop may lead back to the queue. The items are not visited: other threads move them without the GIL. */
+static int queue_traverse(PyObject *self, visitproc visit, void *arg)
+{
+	/* [relaxed] the GIL, or the collector that stops all threads, orders it. */
+	PyObject *waiters = weiri_load_relaxed(&((struct queue *)(void *)self)->waiters);
+
+	Py_VISIT(Py_TYPE(self));
+	Py_VISIT(waiters);
+	return 0;
+}
+
+static int queue_clear(PyObject *self)
+{
+	/* [acquire] what queue_waiters() has made. */
+	Py_XDECREF(weiri_exchange_acquire(&((struct queue *)(void *)self)->waiters, (PyObject *)NULL));
+	return 0;
 }
 
 static void queue_dealloc(PyObject *self)
 {
-	const struct state *state = state_of_type(Py_TYPE(self));
 	struct queue *queue = (struct queue *)(void *)self;
-	struct ends *ends = ends_mine;
+	PyTypeObject *type = Py_TYPE(self);
+	PyObject *owner = queue->owner;
 
-	if (ends == NULL || ends->state != state) {
-		end_outermost(state, queue);
-	} else if (ends->nested == MOST_NESTED) {
-		queue->next_ending = ends->first;
-		ends->first = queue;
-	} else {
-		ends->nested++;
-		end_queue(queue);
-		ends->nested--;
-	}
+	PyObject_GC_UnTrack(self);
+	(void)queue_clear(self);
+	Py_XDECREF(take_unread(&queue->unread));
+	PyObject_GC_Del(self);
+	Py_DECREF(type);
+	Py_DECREF(owner);
 }
 
 /* -- one item ----------------------------------------------------------------------------------- */
@@ -432,11 +441,20 @@ static PyObject *queue_writable_fileno(PyObject *self, PyObject *none)
 static PyObject *queue_waiters(PyObject *self, void *closure)
 {
 	struct queue *queue = (struct queue *)(void *)self;
+	/* [acquire] the dict that another thread has made. */
+	PyObject *waiters = weiri_load_acquire(&queue->waiters), *made;
 
 	(void)closure;
-	if (queue->waiters == NULL)
-		queue->waiters = PyDict_New();
-	return Py_XNewRef(queue->waiters);
+	if (waiters != NULL)
+		return Py_NewRef(waiters);
+	made = PyDict_New();
+	if (made == NULL)
+		return NULL;
+	/* [release, acquire] as above. Without a GIL, threads may come here at a time. */
+	if (weiri_cas_release_or_acquire(&queue->waiters, &waiters, made))
+		return Py_NewRef(made);
+	Py_DECREF(made);
+	return Py_NewRef(waiters);
 }
 
 /* -- properties --------------------------------------------------------------------------------- */
@@ -499,6 +517,8 @@ static PyGetSetDef properties[] = {
 static PyType_Slot slots[] = {
 	{Py_tp_doc, "Queue(capacity, *, name=None)\n\nA bounded FIFO queue of objects, for threads and event loops."},
 	{Py_tp_new, queue_new},
+	{Py_tp_traverse, queue_traverse},
+	{Py_tp_clear, queue_clear},
 	{Py_tp_dealloc, queue_dealloc},
 	{Py_tp_iter, queue_iter},
 	{Py_tp_iternext, queue_iternext},
@@ -512,6 +532,6 @@ static PyType_Slot slots[] = {
 PyType_Spec queue_spec = {
 	.name = "weir.Queue",
 	.basicsize = sizeof(struct queue),
-	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_HAVE_GC,
 	.slots = slots,
 };

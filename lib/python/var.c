@@ -50,7 +50,8 @@ static PyObject *var_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 	weir_error error;
 	int copies = 0;
 
-	if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|$zKp:Var", names, &initial, &options.name, &history, &copies))
+	if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|$zO&p:Var", names, &initial, &options.name, version_of,
+	                                 &history, &copies))
 		return NULL;
 	tensor = tensor_of(state, initial, copies != 0);
 	self = tensor != NULL ? PyType_GenericAlloc(type, 0) : NULL;
@@ -105,11 +106,11 @@ static PyObject *var_read(PyObject *self, PyObject *none)
 static PyObject *var_read_version(PyObject *self, PyObject *number)
 {
 	struct state *state = enter(self);
-	unsigned long long version = PyLong_AsUnsignedLongLong(number);
+	unsigned long long version;
 	enum weir_status status;
 	weir_read read;
 
-	if (version == (unsigned long long)-1 && PyErr_Occurred() != NULL)
+	if (!version_of(number, &version))
 		return NULL;
 	status = weir_var_read_version(var_of(self), version, &read);
 	if (status == WEIR_OUT_OF_RANGE || status == WEIR_NOT_FOUND)
@@ -121,11 +122,11 @@ static PyObject *var_read_version(PyObject *self, PyObject *number)
 static PyObject *var_try_read_newer(PyObject *self, PyObject *number)
 {
 	struct state *state = enter(self);
-	unsigned long long version = PyLong_AsUnsignedLongLong(number);
+	unsigned long long version;
 	enum weir_status status;
 	weir_read read;
 
-	if (version == (unsigned long long)-1 && PyErr_Occurred() != NULL)
+	if (!version_of(number, &version))
 		return NULL;
 	status = weir_var_try_read_newer(var_of(self), version, &read);
 	if (status == WEIR_WOULD_BLOCK)
@@ -145,7 +146,7 @@ static PyObject *var_wait(PyObject *self, PyObject *args, PyObject *keywords)
 	weir_error error;
 	weir_read read;
 
-	if (!PyArg_ParseTupleAndKeywords(args, keywords, "K|O:wait", names, &newer_than, &timeout))
+	if (!PyArg_ParseTupleAndKeywords(args, keywords, "O&|O:wait", names, version_of, &newer_than, &timeout))
 		return NULL;
 	deadline_ns = deadline_of(timeout);
 	if (deadline_ns == 0)
@@ -253,8 +254,8 @@ static PyObject *var_compare_assign(PyObject *self, PyObject *args, PyObject *ke
 	weir_read read;
 	int copies = 0;
 
-	if (!PyArg_ParseTupleAndKeywords(args, keywords, "KO|O$p:compare_assign", names, &expected, &value, &timeout,
-	                                 &copies) ||
+	if (!PyArg_ParseTupleAndKeywords(args, keywords, "O&O|O$p:compare_assign", names, version_of, &expected, &value,
+	                                 &timeout, &copies) ||
 	    !parse_write(state, &write, value, timeout, copies))
 		return NULL;
 	begin_wait(state, &wait);
@@ -404,7 +405,7 @@ static bool part_of(struct state *state, PyObject *item, Py_ssize_t i, struct we
 	PyObject *var, *value;
 
 	if (!PyTuple_Check(item) ||
-	    !PyArg_ParseTuple(item, "OKO;a part is (var, expected version, value)", &var, &expected, &value)) {
+	    !PyArg_ParseTuple(item, "OO&O;a part is (var, expected version, value)", &var, version_of, &expected, &value)) {
 		if (PyErr_Occurred() == NULL)
 			(void)PyErr_Format(PyExc_TypeError, "part %zd is no tuple (var, expected version, value)", i);
 		return false;
@@ -492,7 +493,7 @@ static PyObject *var_watch(PyObject *self, PyObject *args, PyObject *keywords)
 	struct watch *watch;
 	weir_error error;
 
-	if (!PyArg_ParseTupleAndKeywords(args, keywords, "|K:watch", names, &newer_than))
+	if (!PyArg_ParseTupleAndKeywords(args, keywords, "|O&:watch", names, version_of, &newer_than))
 		return NULL;
 	if (state->watch == NULL) {
 		PyErr_SetString(PyExc_RuntimeError, "the module weir is gone");

@@ -1,5 +1,5 @@
 /*
- * wait.c - deadlines, signals and exceptions.
+ * wait.c - arguments, signals and exceptions.
  *
  * Signals. CPython runs the handlers of Python on the main thread only. While the main thread waits
  * in Weir, its interrupt (weir/thread.h) takes the GIL after each signal and lets CPython run them.
@@ -26,6 +26,16 @@ uint64_t deadline_of(PyObject *timeout)
 	if (seconds > 1e9)
 		return WEIR_NO_DEADLINE;
 	return weir_deadline_in((uint64_t)(seconds * 1e9));
+}
+
+int version_of(PyObject *number, void *version)
+{
+	unsigned long long value = PyLong_AsUnsignedLongLong(number);
+
+	if (value == (unsigned long long)-1 && PyErr_Occurred() != NULL)
+		return 0;
+	*(unsigned long long *)version = value;
+	return 1;
 }
 
 PyObject *raise_status(const struct state *state, enum weir_status status, const char *message)

@@ -7,6 +7,7 @@ memory or only give it back; of the order of commuting arguments.
 """
 import collections
 import ctypes
+import functools
 import hashlib
 import pathlib
 import re
@@ -25,11 +26,11 @@ KINDS = ("statement", "balance", "condition", "bound", "swap", "return", "exchan
 ARGUMENTS = ["-xc", "-std=c11", "-D_GNU_SOURCE", "-DWEIR_ASSERT_LEVEL=0", "-Iinclude", "-Ilib/weir", "-Ilib/flow", "-pthread", "-mcx16"]
 
 
+@functools.cache
 def mpi_includes():
     """Where lib/mpi finds mpi.h, as arguments of a compiler. Nothing, if there is no MPI."""
     found = subprocess.run(["pkg-config", "--cflags-only-I", "ompi-c"], capture_output=True, text=True)
     return [f"-isystem{word[2:]}" for word in found.stdout.split()]
-
 
 
 # Statements without an effect that a program can see.
@@ -75,7 +76,7 @@ class Unit:
         self.function = None
         cindex_ready()
         options = cindex.TranslationUnit.PARSE_NONE
-        arguments = [a.replace("-I", f"-I{root}/") for a in ARGUMENTS]
+        arguments = [a.replace("-I", f"-I{root}/") for a in ARGUMENTS] + mpi_includes()
         self.unit = cindex.Index.create().parse(str(root / INCLUDED_BY.get(file, file)), arguments, options=options)
         fatal = [d for d in self.unit.diagnostics if d.severity >= cindex.Diagnostic.Error]
         if fatal:

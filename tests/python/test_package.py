@@ -14,7 +14,10 @@ import sys
 import threading
 import time
 import unittest
+import unittest.mock
+import weakref
 
+import greenlet
 import numpy as np
 
 import weir
@@ -243,6 +246,15 @@ class BadValues(unittest.TestCase):
             var.wait(1, 0.001)
         self.assertEqual(var.wait(0, 1).version, 1)
 
+    def test_numbers_of_versions(self):
+        var = weir.Var(0)
+        for call in (var.wait, var.watch, var.read_version, var.try_read_newer, lambda version: var.compare_assign(version, 1),
+                     lambda version: weir.commit([(var, version, 1)]), lambda length: weir.Var(0, history=length)):
+            for version, error in ((-1, (OverflowError, ValueError)), (1 << 64, OverflowError), ("1", TypeError)):
+                with self.assertRaises(error):
+                    call(version)
+        self.assertEqual(var.version, 1)
+
 
 class DLPack(unittest.TestCase):
     def test_the_version_that_the_consumer_knows(self):
@@ -401,6 +413,39 @@ print("ended")
         done = run_python(code)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "ended\n", ""))
 
+    def test_each_stack_of_a_thread_ends_its_own_queues(self):
+        ended = []
+
+        class Item:
+            def __init__(self, name, last=lambda: None):
+                self.name, self.last = name, last
+
+            def __del__(self):
+                self.last()
+                ended.append(self.name)
+
+        def nest(item):
+            for _ in range(60):  # more than CPython lets end inside each other
+                outer = weir.Queue(2)
+                outer.put(item)
+                item = outer
+            return item
+
+        def far_down(calls, fn):
+            return max([0], key=lambda _: far_down(calls - 1, fn) if calls else fn())
+
+        def other():
+            far_down(50, [nest(Item("of the other stack", main.switch))].clear)
+            ended.append("the other stack")
+
+        main = greenlet.getcurrent()
+        stack = greenlet.greenlet(other)
+        stack.switch()  # comes back in the midst of the end of a queue
+        nest(Item("of this stack"))
+        self.assertEqual(ended, ["of this stack"])
+        stack.switch()
+        self.assertEqual(ended, ["of this stack", "of the other stack", "the other stack"])
+
     def test_bad_arguments(self):
         for capacity in (0, -1, 1 << 62):
             with self.assertRaises((ValueError, MemoryError)):
@@ -503,6 +548,19 @@ class Loops(unittest.TestCase):
             return await asyncio.wait_for(task, PATIENCE)
 
         self.assertEqual(asyncio.run(main()), 1)
+
+    def test_a_loop_that_is_left_while_a_task_waits_is_collected(self):
+        loop = asyncio.new_event_loop()
+        loop.set_exception_handler(lambda *words: None)  # it is told of a task that never ended
+        q = weir.Queue(2)
+        task = loop.create_task(weir.aget(q))
+        loop.run_until_complete(until(lambda: q._waiters))
+        loop.close()
+        left = weakref.ref(task)
+        del loop, q, task
+        with unittest.mock.patch.object(sys, "unraisablehook", lambda told: None):  # the coroutine closes, and its loop is closed
+            gc.collect()
+        self.assertIsNone(left())
 
     def test_a_watch_tells_of_newer_versions(self):
         var = weir.Var(0)

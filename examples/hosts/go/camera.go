@@ -12,6 +12,8 @@ import "C"
 
 import "unsafe"
 
+const wouldBlock = C.WEIR_WOULD_BLOCK
+
 type camera struct{ c *C.camera }
 
 func startCamera(q *Queue, count int, cause string) *camera {

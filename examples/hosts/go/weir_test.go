@@ -74,6 +74,47 @@ func TestAForeignThreadFeedsTheQueueAndItsCauseArrives(t *testing.T) {
 	}
 }
 
+// change makes the descriptor readable while a goroutine waits for that. So the netpoller has reported it, and will not again.
+func (p *poller) seeChange(change func()) {
+	waits, done := make(chan struct{}), make(chan error)
+	looks := 0
+	go func() {
+		done <- p.conn.Read(func(uintptr) bool {
+			if looks++; looks == 1 {
+				close(waits)
+			}
+			return looks > 1
+		})
+	}()
+	<-waits
+	change()
+	must(0, <-done)
+}
+
+// An item may come just after a call found none, while the descriptor still shows the one before it: then nothing changes, and the
+// netpoller alone would wait for ever. Here the first call only says that it found none, so the test need not hit that moment.
+func TestAWaitBeginsWithALookAtTheDescriptor(t *testing.T) {
+	q := must(NewQueue(1))
+	q.readable.seeChange(func() { must(0, q.Put([]float64{1})) })
+	endsAtOnce(t, q.readable)
+	q.writable.seeChange(func() { must(q.Get()).Release() })
+	endsAtOnce(t, q.writable)
+}
+
+func endsAtOnce(t *testing.T, p *poller) {
+	must(0, p.file.SetReadDeadline(time.Now().Add(patience)))
+	calls := 0
+	status, err := p.until(func() uint32 {
+		if calls++; calls == 1 {
+			return wouldBlock
+		}
+		return 0
+	})
+	if status != 0 || err != nil || calls != 2 {
+		t.Fatal("the wait ended with status", status, "and", err, "after", calls, "calls")
+	}
+}
+
 func threadsOfProcess() int { return len(must(os.ReadDir("/proc/self/task"))) }
 
 func TestGoroutinesThatWaitHoldNoThread(t *testing.T) {

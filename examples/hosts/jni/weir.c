@@ -1,7 +1,7 @@
 /*
  * weir.c - the native methods of weir.Weir: variables and queues for Java, by JNI.
  *
- *     javac -h . -d . weir/Var.java weir/Queue.java
+ *     javac -h . -d . weir/Weir.java weir/Var.java weir/Queue.java weir/View.java weir/WeirException.java
  *     cc -shared -fPIC -o libweir_jni.so weir.c -I. -I$JAVA_HOME/include -I$JAVA_HOME/include/linux \
  *         $(pkg-config --cflags --libs weir)
  *
@@ -26,18 +26,41 @@ static jlong address_of(const void *pointer)
 	return (jlong)(intptr_t)pointer;
 }
 
+/* A text that was cut may end within a letter (of 2 or 3 bytes), which JNI does not take. */
+static void end_with_letter(char *text)
+{
+	size_t length = strlen(text), begin = length;
+
+	while (begin > 0 && ((unsigned char)text[begin - 1] & 0xC0) == 0x80)
+		begin--; /* bytes that go on with a letter */
+	if (begin > 0 && (unsigned char)text[begin - 1] >= 0xC0 &&
+	    length - begin < ((unsigned char)text[begin - 1] >= 0xE0 ? 2 : 1))
+		text[begin - 1] = '\0';
+}
+
+/* Returns NULL after an exception. */
+static jstring message_of(JNIEnv *env, const weir_error *error)
+{
+	weir_error whole = {.message = ""};
+
+	if (error != NULL)
+		whole = *error;
+	end_with_letter(whole.message);
+	return (*env)->NewStringUTF(env, whole.message);
+}
+
+/* Where a call of JNI fails, an exception is pending already, and no other call may be made. */
 static void throw_status(JNIEnv *env, enum weir_status status, const weir_error *error)
 {
-	const char *name = weir_status_name(status);
-	jstring words = (*env)->NewStringUTF(env, name);
-	jstring message = (*env)->NewStringUTF(env, error != NULL ? error->message : "");
-	jclass type = (*env)->FindClass(env, "weir/WeirException");
+	jstring words = (*env)->NewStringUTF(env, weir_status_name(status));
+	jstring message = words == NULL ? NULL : message_of(env, error);
+	jclass type = message == NULL ? NULL : (*env)->FindClass(env, "weir/WeirException");
 	jmethodID create =
 		type == NULL ? NULL : (*env)->GetMethodID(env, type, "<init>", "(Ljava/lang/String;Ljava/lang/String;)V");
 	jobject exception = create == NULL ? NULL : (*env)->NewObject(env, type, create, words, message);
 
 	if (exception != NULL)
-		(*env)->Throw(env, exception);
+		(void)(*env)->Throw(env, exception);
 }
 
 /* Returns NULL after an exception. */
@@ -246,6 +269,7 @@ JNIEXPORT void JNICALL Java_weir_Weir_queueClose(JNIEnv *env, jclass type, jlong
 	if (text == NULL)
 		return;
 	strncpy(error.message, text, sizeof(error.message) - 1);
+	end_with_letter(error.message);
 	(*env)->ReleaseStringUTFChars(env, cause, text);
 	status = weir_queue_close(pointer_of(queue), WEIR_CLOSE_DRAIN, &error);
 	if (status != WEIR_OK)

@@ -18,6 +18,7 @@ function test.a_view_is_no_copy_and_keeps_its_version()
   local good, message = pcall(function() return first[1] end)
   assert(not good and message:find "the view is released")
   assert(not pcall(weir.var, {1, "two"}) and not pcall(weir.var, 7))
+  assert(not pcall(getmetatable(first).__index, 7, "version") and not pcall(first.version, var))
 end
 
 function test.a_foreign_thread_feeds_the_queue_and_its_cause_arrives()

@@ -119,7 +119,8 @@ static int view_index(lua_State *L)
 	lua_Integer i = lua_tointegerx(L, 2, &is_integer);
 
 	if (!is_integer) {
-		luaL_getmetafield(L, 1, "methods");
+		(void)luaL_checkudata(L, 1, VIEW); /* a script may call __index with anything */
+		(void)luaL_getmetafield(L, 1, "methods");
 		lua_pushvalue(L, 2);
 		lua_rawget(L, -2);
 		return 1;

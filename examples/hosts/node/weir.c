@@ -261,13 +261,16 @@ static void finalize_queue(napi_env env, void *data, void *hint)
 	disown(data);
 }
 
-/* Everything that comes after the poll is closed with it. */
+/* Takes over the queue. Everything that comes after the poll is closed with it. */
 static napi_value finish_queue(napi_env env, struct queue *self, uv_loop_t *loop, int fd)
 {
 	napi_value result;
 
-	if (uv_poll_init(loop, &self->poll, fd) != 0)
+	if (uv_poll_init(loop, &self->poll, fd) != 0) {
+		(void)weir_queue_destroy(self->queue, NULL);
+		free(self);
 		return NULL;
+	}
 	self->poll.data = self;
 	self->owners = 1;
 	if (napi_add_async_cleanup_hook(env, at_end, self, &self->hook) != napi_ok ||

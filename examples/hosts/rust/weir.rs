@@ -16,11 +16,17 @@ pub mod ffi {
     use std::os::raw::{c_char, c_int};
 
     #[repr(C)]
-    pub struct Var(c_void);
+    pub struct Var {
+        _opaque: [u8; 0],
+    }
     #[repr(C)]
-    pub struct Queue(c_void);
+    pub struct Queue {
+        _opaque: [u8; 0],
+    }
     #[repr(C)]
-    pub struct Tensor(c_void);
+    pub struct Tensor {
+        _opaque: [u8; 0],
+    }
 
     #[repr(C)]
     pub struct Read {
@@ -63,6 +69,7 @@ pub mod ffi {
     }
 
     pub const OK: c_int = 0;
+    pub const CANCELLED: c_int = 1;
     pub const WOULD_BLOCK: c_int = 13;
     pub const F64: c_int = 9;
     pub const CLOSE_DRAIN: c_int = 0;
@@ -206,7 +213,7 @@ impl Var {
         Ok(Var(NonNull::new(out).expect("weir_var_create succeeded")))
     }
 
-    /// The newest version. Never waits.
+    /// The newest version. Never waits. Panics if there is no memory for the first call of a thread.
     pub fn read(&self) -> View {
         let mut read = ffi::Read { tensor: ptr::null_mut(), version: 0, hold: ptr::null_mut() };
         let status = unsafe { ffi::weir_var_read(self.0.as_ptr(), &mut read) };
@@ -295,7 +302,7 @@ impl Queue {
 
     /// Lets no item in any more. What is inside comes out; then `get` fails with a message that has the cause.
     pub fn close(&self, cause: &str) -> Result<()> {
-        let mut error = ffi::Error { code: 1, message: [0; 252] }; // WEIR_CANCELLED
+        let mut error = ffi::Error { code: ffi::CANCELLED, message: [0; 252] };
         for (place, byte) in error.message[..251].iter_mut().zip(cause.bytes()) {
             *place = byte as _;
         }

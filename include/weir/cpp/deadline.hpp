@@ -53,14 +53,16 @@ class deadline
 	template <class Rep, class Period>
 	static std::uint64_t nanoseconds_of(std::chrono::duration<Rep, Period> positive) noexcept
 	{
-		const long double ns = static_cast<long double>(positive.count()) * Period::num * 1000000000.0L / Period::den;
+		const long double ns =
+			static_cast<long double>(positive.count()) * Period::num * 1000000000.0L / Period::den;
 
 		/* Also for NaN: never. */
 		if (!(ns < 9223372036854775807.0L))
 			return WEIR_NO_DEADLINE;
 		if constexpr (std::is_integral_v<Rep>)
 			return static_cast<std::uint64_t>(
-				std::chrono::ceil<std::chrono::duration<std::int64_t, std::nano>>(positive).count());
+				std::chrono::ceil<std::chrono::duration<std::int64_t, std::nano>>(positive)
+					.count());
 		else
 			return static_cast<std::uint64_t>(ns) + 1;
 	}
@@ -85,7 +87,8 @@ class cancel
 			return result<cancel>(error);
 		return cancel(token);
 	}
-	cancel(const cancel &other) noexcept : token_(other.token_ != nullptr ? weir_cancel_retain(other.token_) : nullptr)
+	cancel(const cancel &other) noexcept
+		: token_(other.token_ != nullptr ? weir_cancel_retain(other.token_) : nullptr)
 	{
 	}
 	cancel(cancel &&other) noexcept : token_(std::exchange(other.token_, nullptr))

@@ -24,6 +24,7 @@
 #else
 #define WEIR_HPP_HAS_STOP_TOKEN 0
 #endif
+
 namespace weir
 {
 
@@ -85,7 +86,8 @@ template <class T> class queue
 	/* Errors also: WEIR_INVALID_ARGUMENT if there is no item. `item` is empty after success only. */
 	status try_put(std::unique_ptr<T> &item) const noexcept
 	{
-		const status code = item != nullptr ? weir_queue_try_enqueue(queue_, item.get()) : WEIR_INVALID_ARGUMENT;
+		const status code =
+			item != nullptr ? weir_queue_try_enqueue(queue_, item.get()) : WEIR_INVALID_ARGUMENT;
 
 		return given(code, item);
 	}
@@ -102,11 +104,13 @@ template <class T> class queue
 			return result<std::unique_ptr<T>>(code);
 		return owned(item);
 	}
-	result<void> put(std::unique_ptr<T> &item, deadline until = {}, const cancel &token = {}) const noexcept
+	result<void> put(std::unique_ptr<T> &item, deadline until = {},
+	                 const cancel &token = {}) const noexcept
 	{
 		return put_with(item, until, token.get());
 	}
-	result<void> put(std::unique_ptr<T> &&item, deadline until = {}, const cancel &token = {}) const noexcept
+	result<void> put(std::unique_ptr<T> &&item, deadline until = {},
+	                 const cancel &token = {}) const noexcept
 	{
 		return put_with(item, until, token.get());
 	}
@@ -116,7 +120,8 @@ template <class T> class queue
 	}
 #if WEIR_HPP_HAS_STOP_TOKEN
 	/* A request to stop ends the wait with WEIR_CANCELLED. Errors also: WEIR_RESOURCE_EXHAUSTED. */
-	result<void> put(std::unique_ptr<T> &item, const std::stop_token &stop, deadline until = {}) const
+	result<void> put(std::unique_ptr<T> &item, const std::stop_token &stop,
+	                 deadline until = {}) const
 	{
 		const status code = stop.stop_requested() ? WEIR_CANCELLED : try_put(item);
 
@@ -128,7 +133,8 @@ template <class T> class queue
 		std::stop_callback fire(stop, [&token]() noexcept { (void)token->fire(); });
 		return put_with(item, until, token->get());
 	}
-	result<void> put(std::unique_ptr<T> &&item, const std::stop_token &stop, deadline until = {}) const
+	result<void> put(std::unique_ptr<T> &&item, const std::stop_token &stop,
+	                 deadline until = {}) const
 	{
 		return put(item, stop, until);
 	}
@@ -151,10 +157,12 @@ template <class T> class queue
 	{
 		std::unique_ptr<T> item(new (std::nothrow) T(std::forward<Arguments>(arguments)...));
 
-		return item != nullptr ? put_with(item, no_deadline, nullptr) : result<void>(WEIR_RESOURCE_EXHAUSTED);
+		return item != nullptr ? put_with(item, no_deadline, nullptr)
+		                       : result<void>(WEIR_RESOURCE_EXHAUSTED);
 	}
 	/* Later puts return WEIR_CANCELLED, gets WEIR_OUT_OF_RANGE after the last item. */
-	status close(enum weir_close_mode mode = WEIR_CLOSE_DRAIN, const weir_error *cause = nullptr) const noexcept
+	status close(enum weir_close_mode mode = WEIR_CLOSE_DRAIN,
+	             const weir_error *cause = nullptr) const noexcept
 	{
 		return weir_queue_close(queue_, mode, cause);
 	}
@@ -187,13 +195,15 @@ template <class T> class queue
 			(void)item.release();
 		return code;
 	}
-	result<void> put_with(std::unique_ptr<T> &item, deadline until, weir_cancel *token) const noexcept
+	result<void> put_with(std::unique_ptr<T> &item, deadline until,
+	                      weir_cancel *token) const noexcept
 	{
 		weir_error error;
 
 		if (item == nullptr)
 			return result<void>(WEIR_INVALID_ARGUMENT);
-		return result<void>(given(weir_queue_enqueue(queue_, item.get(), until.ns(), token, &error), item), error);
+		return result<void>(
+			given(weir_queue_enqueue(queue_, item.get(), until.ns(), token, &error), item), error);
 	}
 	result<std::unique_ptr<T>> get_with(deadline until, weir_cancel *token) const noexcept
 	{

@@ -52,7 +52,8 @@ class failure : public std::exception
  */
 template <class T> class [[nodiscard]] result
 {
-	static_assert(std::is_nothrow_default_constructible_v<T> && std::is_nothrow_move_constructible_v<T>,
+	static_assert(std::is_nothrow_default_constructible_v<T> &&
+	                  std::is_nothrow_move_constructible_v<T>,
 	              "what Weir returns can be empty, and moves without exceptions");
 
   public:
@@ -79,9 +80,11 @@ template <class T> class [[nodiscard]] result
 	}
 	result &operator=(result &&other) noexcept
 	{
-		code_ = other.code_;
-		value_ = std::move(other.value_);
-		copy_error(other);
+		if (this != &other) {
+			code_ = other.code_;
+			value_ = std::move(other.value_);
+			copy_error(other);
+		}
 		return *this;
 	}
 	result(const result &) = delete;

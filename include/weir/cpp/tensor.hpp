@@ -65,15 +65,22 @@ namespace detail
 
 template <class T> constexpr weir_dtype number_of() noexcept
 {
-	static_assert(std::is_arithmetic_v<T> && !std::is_same_v<T, long double>, "no dtype has such elements");
+	static_assert(std::is_arithmetic_v<T> && !std::is_same_v<T, long double>,
+	              "no dtype has such elements");
 	if constexpr (std::is_same_v<T, bool>)
 		return WEIR_BOOL;
 	else if constexpr (std::is_floating_point_v<T>)
 		return sizeof(T) == 4 ? WEIR_F32 : WEIR_F64;
 	else if constexpr (std::is_signed_v<T>)
-		return sizeof(T) == 1 ? WEIR_I8 : sizeof(T) == 2 ? WEIR_I16 : sizeof(T) == 4 ? WEIR_I32 : WEIR_I64;
+		return sizeof(T) == 1   ? WEIR_I8
+		       : sizeof(T) == 2 ? WEIR_I16
+		       : sizeof(T) == 4 ? WEIR_I32
+		                        : WEIR_I64;
 	else
-		return sizeof(T) == 1 ? WEIR_U8 : sizeof(T) == 2 ? WEIR_U16 : sizeof(T) == 4 ? WEIR_U32 : WEIR_U64;
+		return sizeof(T) == 1   ? WEIR_U8
+		       : sizeof(T) == 2 ? WEIR_U16
+		       : sizeof(T) == 4 ? WEIR_U32
+		                        : WEIR_U64;
 }
 
 /* The elements of a tensor, if they are of type T. */
@@ -121,7 +128,9 @@ class tensor
 		return tensor(weir_tensor_retain(reference));
 	}
 	/* A copy of `count` elements of that shape; errors also: WEIR_INVALID_ARGUMENT for another number. */
-	template <class T> static result<tensor> copy_of(const T *data, std::size_t count, const weir_shape &shape) noexcept
+	template <class T>
+	static result<tensor> copy_of(const T *data, std::size_t count,
+	                              const weir_shape &shape) noexcept
 	{
 		weir_tensor *made;
 		std::int64_t elements;
@@ -151,7 +160,8 @@ class tensor
 	 * Moves the elements into a tensor without a copy of them. On failure `elements` is unchanged. The
 	 * vector is destroyed with the last reference, on the thread that drops it.
 	 */
-	template <class T> static result<tensor> wrap(std::vector<T> &&elements, const weir_shape &shape) noexcept
+	template <class T>
+	static result<tensor> wrap(std::vector<T> &&elements, const weir_shape &shape) noexcept
 	{
 		static_assert(!std::is_same_v<T, bool>, "a std::vector<bool> has no elements in memory");
 		std::unique_ptr<std::vector<T>> kept(new (std::nothrow) std::vector<T>());
@@ -164,8 +174,8 @@ class tensor
 		if (code == WEIR_OK && kept == nullptr)
 			code = WEIR_RESOURCE_EXHAUSTED;
 		if (code == WEIR_OK)
-			code =
-				weir_tensor_wrap(dtype_of<T>, &shape, elements.data(), destroy_vector<T>, kept.get(), nullptr, &made);
+			code = weir_tensor_wrap(dtype_of<T>, &shape, elements.data(), destroy_vector<T>,
+			                        kept.get(), nullptr, &made);
 		if (code != WEIR_OK)
 			return result<tensor>(code);
 		kept->swap(elements); /* the elements stay where they are */

@@ -182,11 +182,14 @@ class var
 		return result<void>(weir_var_assign(var_, value.get(), until.ns(), nullptr, &error), error);
 	}
 	/* If the newest version has the number `expected`; otherwise WEIR_ABORTED. */
-	result<void> compare_assign(std::uint64_t expected, const tensor &value, deadline until = {}) const noexcept
+	result<void> compare_assign(std::uint64_t expected, const tensor &value,
+	                            deadline until = {}) const noexcept
 	{
 		weir_error error;
 
-		return result<void>(weir_var_compare_assign(var_, expected, value.get(), until.ns(), nullptr, &error), error);
+		return result<void>(
+			weir_var_compare_assign(var_, expected, value.get(), until.ns(), nullptr, &error),
+			error);
 	}
 	/*
 	 * Replaces the value by fn(current), atomically; fn is called again if another thread was first. It
@@ -216,7 +219,8 @@ class var
 		std::exception_ptr thrown = nullptr;
 #endif
 		/* No exception passes through the C library. */
-		static status run(void *context, const weir_read *current, weir_tensor **next, weir_error *error) noexcept
+		static status run(void *context, const weir_read *current, weir_tensor **next,
+		                  weir_error *error) noexcept
 		{
 			auto *self = static_cast<updating *>(context);
 
@@ -307,7 +311,8 @@ template <std::size_t N> class snapshot
 	std::array<weir_read, N> reads_;
 };
 
-template <class... Vars> result<snapshot<sizeof...(Vars)>> take_snapshot(const Vars &...vars) noexcept
+template <class... Vars>
+result<snapshot<sizeof...(Vars)>> take_snapshot(const Vars &...vars) noexcept
 {
 	static_assert((std::is_same_v<Vars, var> && ...), "a snapshot is of variables");
 	return snapshot<sizeof...(Vars)>::take({vars.get()...});

@@ -34,11 +34,11 @@
  * and one of spans moved the head, then neither the slots nor the head would say alone what is gone.
  *
  * Who writes a cell, and who may still read it. There are ARENAS arenas of capacity + 2 * longest
- * cells. A thread borrows an arena by exchanging its `next`
- * for NO_CELL, writes a span behind the last one (or from cell 0, if it does not fit before the
- * end), publishes it, and gives the arena back with the new `next`. Nobody frees cells: an arena is
- * so long that what is written over is gone. When the arena's last span was published, its enqueue
- * had seen a limit of at least its end, so at most `capacity` values from there back were inside.
+ * cells. A thread borrows an arena by exchanging its `next` for NO_CELL, writes a span behind the last
+ * one (or from the first cell, if it does not fit before the end), publishes it, and gives the arena
+ * back with the new `next`. Nobody frees cells: an arena is so long that what is written over is gone.
+ * When the arena's last span was published, its enqueue had seen a limit of at least its end, so at
+ * most `capacity` values from there back were inside.
  * The arena's older values were dequeued, and the release of the head that says so happens before
  * the limit. Behind the next span of at most `longest` cells, and at most longest - 1 cells that
  * were skipped at the end, lie at least capacity + 1 cells of newer values. So a span is written
@@ -106,13 +106,16 @@
 #if defined(__x86_64__) && defined(__GCC_HAVE_SYNC_COMPARE_AND_SWAP_16)
 
 enum { STEPS_BEFORE_LEAP = 8 };
+enum { AT_ONCE = 4 }; /* values that one round of a copying loop moves */
 
 /* The slot as one object; may_alias because its halves are accessed with their own types. */
 __extension__ typedef unsigned __int128 __attribute__((may_alias)) whole;
 
-/* The tail, and the state of its slot. */
+/* The tail, its slot, and the state there. */
 struct tail {
-	uint64_t ticket, seen;
+	uint64_t ticket;
+	struct span_slot *slot;
+	uint64_t seen;
 };
 
 static WEIRI_ALWAYS_INLINE uint64_t look(const struct span_slot *slot)
@@ -162,21 +165,24 @@ static WEIRI_COLD uint64_t leap(const weir_ring *ring, uint64_t boundary)
 	return boundary;
 }
 
+static WEIRI_ALWAYS_INLINE void look_at_tail(const weir_ring *ring, struct tail *tail)
+{
+	tail->slot = slot_of(ring, tail->ticket);
+	tail->seen = look(tail->slot);
+}
+
 /* Walks from tail->ticket to the tail. Returns false if the ring is closed and drained. */
 static WEIRI_ALWAYS_INLINE bool find_tail(const weir_ring *ring, struct tail *tail)
 {
 	unsigned steps = 0;
 
 	for (;;) {
-		uint64_t state = look(slot_of(ring, tail->ticket));
-
-		if (WEIRI_UNLIKELY(state >= SPAN_TOMB))
+		look_at_tail(ring, tail);
+		if (WEIRI_UNLIKELY(tail->seen >= SPAN_TOMB))
 			return false;
-		if (WEIRI_LIKELY(state < base_of(ring, tail->ticket))) {
-			tail->seen = state;
+		if (WEIRI_LIKELY(tail->seen < base_of(ring, tail->ticket)))
 			return true;
-		}
-		tail->ticket = end_of(ring, tail->ticket, state);
+		tail->ticket = end_of(ring, tail->ticket, tail->seen);
 		if (++steps > STEPS_BEFORE_LEAP) {
 			steps = 0;
 			tail->ticket = leap(ring, tail->ticket);
@@ -231,7 +237,7 @@ static WEIRI_ALWAYS_INLINE uint64_t room_for(weir_ring *ring, uint64_t ticket, u
  */
 static WEIRI_ALWAYS_INLINE bool publish(weir_ring *ring, const struct tail *tail, uint64_t length, uint64_t payload)
 {
-	struct span_slot *slot = slot_of(ring, tail->ticket);
+	struct span_slot *slot = tail->slot;
 	/* [relaxed] belongs to `seen` if the CAS succeeds: it changes only together with the state. */
 	uint64_t old = weiri_load_relaxed(&slot->payload);
 	whole seen = (whole)old << 64 | tail->seen;
@@ -250,7 +256,7 @@ static WEIRI_ALWAYS_INLINE bool publish(weir_ring *ring, const struct tail *tail
 static WEIRI_ALWAYS_INLINE struct tail begin_at_tail(const weir_ring *ring)
 {
 	/* [P4 acquire] pairs with publish(). */
-	return (struct tail){weiri_load_acquire(&ring->tail_hint), 0};
+	return (struct tail){.ticket = weiri_load_acquire(&ring->tail_hint)};
 }
 
 /* Finds the tail and the room there, at most *length. Returns WEIR_OK if there is some. */
@@ -281,51 +287,72 @@ enum weir_status weiri_span16_enqueue(weir_ring *ring, uint64_t value)
 
 	if (WEIRI_UNLIKELY(is_closed(ring)))
 		return WEIR_CANCELLED;
-	tail.seen = look(slot_of(ring, tail.ticket));
+	look_at_tail(ring, &tail);
 	if (WEIRI_LIKELY(tail.seen < base_of(ring, tail.ticket)) && WEIRI_LIKELY(tail.ticket < read_limit(ring)) &&
 	    WEIRI_LIKELY(publish(ring, &tail, 1, value)))
 		return WEIR_OK;
 	return enqueue_from(ring, tail, value);
 }
 
-/* Returns an arena that the caller may write to, or NULL. *place is its first cell. */
-static struct arena *borrow(weir_ring *ring, uint64_t *place, uint64_t *next)
+static WEIRI_ALWAYS_INLINE struct arena *arena_at(const weir_ring *ring, size_t index)
+{
+	return (struct arena *)ring->spares + index % ARENAS;
+}
+
+/* Returns the arena's `next`, after which the caller may write to it, or NO_CELL. */
+static WEIRI_ALWAYS_INLINE int64_t borrow(struct arena *arena)
+{
+	/* [relaxed] a look first: it does not take the cache line from its owner. */
+	if (weiri_load_relaxed(&arena->next) == NO_CELL)
+		return NO_CELL;
+	/* [P5 acquire] pairs with give_back(). */
+	return weiri_exchange_acquire(&arena->next, NO_CELL);
+}
+
+/* Returns an arena that the caller may write to, and its `next`; or NULL. */
+static struct arena *borrow_any(weir_ring *ring, uint64_t *next)
 {
 	const size_t first = weiri_first_place();
 
 	for (size_t i = first; i < first + ARENAS; i++) {
-		struct arena *arena = (struct arena *)ring->spares + i % ARENAS;
-		int64_t cell;
+		int64_t cell = borrow(arena_at(ring, i));
 
-		/* [relaxed] a look first: it does not take the cache line from its owner. */
-		if (weiri_load_relaxed(&arena->next) == NO_CELL)
-			continue;
-		/* [P5 acquire] pairs with give_back(). */
-		cell = weiri_exchange_acquire(&arena->next, NO_CELL);
 		if (cell == NO_CELL)
 			continue;
-		*place = i % ARENAS * ring->arena_size;
 		*next = (uint64_t)cell;
-		return arena;
+		return arena_at(ring, i);
 	}
 	return NULL;
 }
 
-static void give_back(struct arena *arena, uint64_t next)
+/* Returns the cell at which a span of `length` values begins. */
+static WEIRI_ALWAYS_INLINE uint64_t begin_of_span(const weir_ring *ring, const struct arena *arena, uint64_t next,
+                                                  uint64_t length)
+{
+	return WEIRI_LIKELY(next + length <= arena->first + ring->arena_size) ? next : arena->first;
+}
+
+static WEIRI_ALWAYS_INLINE void give_back(struct arena *arena, uint64_t next)
 {
 	/* [P5 release] pairs with borrow(). No other thread writes an arena that is borrowed. */
 	weiri_store_release(&arena->next, (int64_t)next);
 }
 
-static void write_cells(weir_ring *ring, uint64_t place, const uint64_t values[], uint64_t length)
+static WEIRI_ALWAYS_INLINE void write_cells(weir_ring *ring, uint64_t place, const uint64_t values[], uint64_t length)
 {
 	_Atomic(uint64_t) *cells = ring->cells + place;
 
 	WEIR_ASSERT2(N7, length <= longest(ring->capacity));
 	WEIR_ASSERT_INSTANT(weiri_span16_assert_unused(ring, place, length));
-	/* [relaxed] N7; publish() makes them visible. Slow dequeues throw away what they read here. */
+	for (; length >= AT_ONCE; length -= AT_ONCE, cells += AT_ONCE, values += AT_ONCE) {
+		/* [relaxed] N7; publish() makes them visible. Slow dequeues throw away what they read here. */
+		weiri_store_relaxed(&cells[0], values[0]);
+		weiri_store_relaxed(&cells[1], values[1]);
+		weiri_store_relaxed(&cells[2], values[2]);
+		weiri_store_relaxed(&cells[3], values[3]);
+	}
 	for (uint64_t i = 0; i < length; i++)
-		weiri_store_relaxed(&cells[i], values[i]);
+		weiri_store_relaxed(&cells[i], values[i]); /* [relaxed] likewise */
 }
 
 /*
@@ -335,32 +362,29 @@ static void write_cells(weir_ring *ring, uint64_t place, const uint64_t values[]
 static uint64_t enqueue_span(weir_ring *ring, struct tail *tail, const uint64_t values[], uint64_t length,
                              enum weir_status *status)
 {
-	uint64_t first, next;
-	struct arena *arena = length > 1 ? borrow(ring, &first, &next) : NULL;
+	uint64_t next;
+	struct arena *arena = length > 1 ? borrow_any(ring, &next) : NULL;
 	bool published = false;
 
 	if (arena == NULL) {
 		*status = enqueue_from(ring, *tail, values[0]);
 		return *status == WEIR_OK;
 	}
-	if (next + length > ring->arena_size)
-		next = 0;
-	write_cells(ring, first + next, values, length);
+	next = begin_of_span(ring, arena, next, length);
+	write_cells(ring, next, values, length);
 	do /* the room may shrink, and then so does the span */
-		published = publish(ring, tail, length, length > 1 ? first + next : values[0]);
+		published = publish(ring, tail, length, length > 1 ? next : values[0]);
 	while (!published && (*status = look_for_room(ring, tail, &length)) == WEIR_OK);
 	give_back(arena, published ? next + length : next);
 	return published ? length : 0;
 }
 
-static size_t enqueue(weir_ring *ring, const uint64_t values[], size_t count, bool admitted, enum weir_status *status)
+/* Enqueues up to `count` values. *status says why fewer went in. */
+static WEIRI_NOINLINE size_t enqueue_spans(weir_ring *ring, const uint64_t values[], size_t count,
+                                           enum weir_status *status)
 {
 	size_t done = 0;
 
-	*status = WEIR_CANCELLED;
-	if (is_closed(ring) && !admitted)
-		return 0;
-	*status = WEIR_OK;
 	while (done < count) {
 		struct tail tail = begin_at_tail(ring);
 		/*
@@ -376,6 +400,43 @@ static size_t enqueue(weir_ring *ring, const uint64_t values[], size_t count, bo
 			break;
 	}
 	return done;
+}
+
+/*
+ * The common case of a batch: the walk ends where it begins, there is room for all values, and the
+ * thread's own arena is free. Returns false if nothing was done.
+ */
+static WEIRI_ALWAYS_INLINE bool enqueue_batch_at(weir_ring *ring, struct tail tail, const uint64_t values[],
+                                                 size_t count)
+{
+	struct arena *arena = arena_at(ring, weiri_first_place());
+	int64_t cell;
+	uint64_t next;
+	bool published;
+
+	if (WEIRI_UNLIKELY(count < 2 || count > longest(ring->capacity)))
+		return false;
+	look_at_tail(ring, &tail);
+	if (WEIRI_UNLIKELY(tail.seen >= base_of(ring, tail.ticket)) ||
+	    WEIRI_UNLIKELY(tail.ticket + count > read_limit(ring)) || WEIRI_UNLIKELY((cell = borrow(arena)) == NO_CELL))
+		return false;
+	next = begin_of_span(ring, arena, (uint64_t)cell, count);
+	write_cells(ring, next, values, count);
+	published = publish(ring, &tail, count, next);
+	give_back(arena, published ? next + count : next);
+	return published;
+}
+
+static size_t enqueue(weir_ring *ring, const uint64_t values[], size_t count, bool admitted, enum weir_status *status)
+{
+	struct tail tail = begin_at_tail(ring);
+
+	*status = WEIR_CANCELLED;
+	if (WEIRI_UNLIKELY(is_closed(ring)) && !admitted)
+		return 0;
+	*status = WEIR_OK;
+	return WEIRI_LIKELY(enqueue_batch_at(ring, tail, values, count)) ? count
+	                                                                 : enqueue_spans(ring, values, count, status);
 }
 
 /* -- dequeue ----------------------------------------------------------------------------------- */
@@ -418,23 +479,33 @@ static WEIRI_ALWAYS_INLINE bool is_preceded(weiri_ring_before *before)
 	return before != NULL && weiri_load_acquire(before) != NULL;
 }
 
-/* Copies up to `count` values of the span at copy->ticket. Returns false if the payload is newer. */
-static bool copy_span(const weir_ring *ring, struct copy *copy, uint64_t length, uint64_t values[], size_t count)
+static WEIRI_ALWAYS_INLINE void read_cells(const _Atomic(uint64_t) cells[], uint64_t values[], size_t count)
+{
+	for (; count >= AT_ONCE; count -= AT_ONCE, cells += AT_ONCE, values += AT_ONCE) {
+		/* [relaxed] P1, or the CAS of the head fails. */
+		values[0] = weiri_load_relaxed(&cells[0]);
+		values[1] = weiri_load_relaxed(&cells[1]);
+		values[2] = weiri_load_relaxed(&cells[2]);
+		values[3] = weiri_load_relaxed(&cells[3]);
+	}
+	for (size_t i = 0; i < count; i++)
+		values[i] = weiri_load_relaxed(&cells[i]); /* [relaxed] likewise */
+}
+
+/* Copies up to `count` values of the span in `slot`. Returns false if the payload is newer. */
+static WEIRI_ALWAYS_INLINE bool copy_span(const weir_ring *ring, const struct span_slot *slot, struct copy *copy,
+                                          uint64_t length, uint64_t values[], size_t count)
 {
 	/* [relaxed] belongs to the state, or the CAS of the head fails. */
-	uint64_t payload = weiri_load_relaxed(&slot_of(ring, copy->ticket)->payload);
+	uint64_t payload = weiri_load_relaxed(&slot->payload);
 	size_t n = length - copy->offset < count ? (size_t)(length - copy->offset) : count;
 
 	if (length == 1) {
 		values[0] = payload;
 	} else {
-		const _Atomic(uint64_t) *cells;
-
 		if (WEIRI_UNLIKELY(payload > ARENAS * ring->arena_size - length))
 			return false;
-		cells = ring->cells + payload + copy->offset;
-		for (size_t i = 0; i < n; i++)
-			values[i] = weiri_load_relaxed(&cells[i]); /* [relaxed] P1, or the CAS of the head fails */
+		read_cells(ring->cells + payload + copy->offset, values, n);
 	}
 	copy->count += n;
 	copy->offset += n;
@@ -450,7 +521,8 @@ static enum copied copy_out(const weir_ring *ring, struct copy *copy, uint64_t v
                             weiri_ring_before *before)
 {
 	while (copy->count < count) {
-		uint64_t base = base_of(ring, copy->ticket), state = look(slot_of(ring, copy->ticket));
+		const struct span_slot *slot = slot_of(ring, copy->ticket);
+		uint64_t base = base_of(ring, copy->ticket), state = look(slot);
 
 		if (WEIRI_UNLIKELY(is_preceded(before)))
 			return COPY_PRECEDED;
@@ -460,7 +532,7 @@ static enum copied copy_out(const weir_ring *ring, struct copy *copy, uint64_t v
 			return COPIED_TO_TOMB;
 		if (WEIRI_UNLIKELY(state - base > LONGEST)) /* a span of a later lap */
 			return COPY_STALE;
-		if (WEIRI_UNLIKELY(!copy_span(ring, copy, state - base, values + copy->count, count - copy->count)))
+		if (WEIRI_UNLIKELY(!copy_span(ring, slot, copy, state - base, values + copy->count, count - copy->count)))
 			return COPY_STALE;
 	}
 	return COPIED_ALL;
@@ -485,8 +557,10 @@ static bool end_of_ring(weir_ring *ring, uint64_t ticket, enum weiri_ring_at_end
 	       (state < base_of(ring, ticket) && weiri_cas_release(&slot->state, &state, state | SPAN_TOMB));
 }
 
-static size_t dequeue(weir_ring *ring, uint64_t values[], size_t count, enum weiri_ring_at_end at_end,
-                      weiri_ring_before *before, enum weir_status *status)
+/* Dequeues up to `count` values. *status says why fewer came out. */
+static WEIRI_NOINLINE size_t dequeue_spans(weir_ring *ring, uint64_t values[], size_t count,
+                                           enum weiri_ring_at_end at_end, weiri_ring_before *before,
+                                           enum weir_status *status)
 {
 	size_t done = 0;
 
@@ -516,6 +590,33 @@ static size_t dequeue(weir_ring *ring, uint64_t values[], size_t count, enum wei
 	return done;
 }
 
+/*
+ * The common case of a batch: the span at the head has all values that are wanted. Returns false if
+ * nothing was done.
+ */
+static WEIRI_ALWAYS_INLINE bool dequeue_batch_at_head(weir_ring *ring, uint64_t values[], size_t count,
+                                                      weiri_ring_before *before)
+{
+	uint64_t head = begin_at_head(ring);
+	struct copy copy = {ticket_in(head), offset_in(head), 0};
+	const struct span_slot *slot = slot_of(ring, copy.ticket);
+	uint64_t length = look(slot) - base_of(ring, copy.ticket);
+
+	/* More than LONGEST, too, if no span begins there. */
+	return WEIRI_LIKELY(length <= LONGEST) && WEIRI_LIKELY(count <= length - copy.offset) &&
+	       WEIRI_LIKELY(!is_preceded(before)) && WEIRI_LIKELY(copy_span(ring, slot, &copy, length, values, count)) &&
+	       WEIRI_LIKELY(move(ring, head, copy.ticket, copy.offset));
+}
+
+static size_t dequeue(weir_ring *ring, uint64_t values[], size_t count, enum weiri_ring_at_end at_end,
+                      weiri_ring_before *before, enum weir_status *status)
+{
+	*status = WEIR_OK;
+	return count != 0 && WEIRI_LIKELY(dequeue_batch_at_head(ring, values, count, before))
+	           ? count
+	           : dequeue_spans(ring, values, count, at_end, before, status);
+}
+
 /* The common case: a span of one value at the head. Returns false if nothing was done. */
 static WEIRI_ALWAYS_INLINE bool dequeue_at_head(weir_ring *ring, weiri_ring_before *before, uint64_t *value)
 {
@@ -537,7 +638,7 @@ static WEIRI_NOINLINE enum weir_status dequeue_one(weir_ring *ring, uint64_t *va
 	enum weir_status status;
 	uint64_t held;
 
-	if (dequeue(ring, &held, 1, at_end, before, &status) != 0)
+	if (dequeue_spans(ring, &held, 1, at_end, before, &status) != 0)
 		*value = held;
 	return status;
 }
@@ -625,7 +726,7 @@ size_t weiri_span16_slots_size(size_t capacity)
 
 void weiri_span16_init(weir_ring *ring, void *memory)
 {
-	struct arena *arenas = memory; /* `next` is 0 in each */
+	struct arena *arenas = memory;
 	struct span_slot *slots = (struct span_slot *)(void *)(arenas + ARENAS);
 
 	ring->shape.shift = slots_shift(ring->capacity);
@@ -634,6 +735,10 @@ void weiri_span16_init(weir_ring *ring, void *memory)
 	ring->slots = slots;
 	ring->cells = (_Atomic(uint64_t) *)(void *)(slots + ring->shape.mask + 1);
 	ring->arena_size = arena_size(ring->capacity);
+	for (size_t i = 0; i < ARENAS; i++) {
+		arenas[i].first = i * ring->arena_size;
+		weiri_store_relaxed(&arenas[i].next, (int64_t)arenas[i].first); /* [relaxed] not published yet */
+	}
 	/* [relaxed] not published yet. */
 	weiri_store_relaxed(&ring->tail_hint, first_ticket(ring));
 	weiri_store_relaxed(&ring->limit, first_ticket(ring) + ring->capacity);

@@ -23,6 +23,7 @@ struct span_slot {
 enum { ARENAS = WEIRI_RING_ARENAS, NO_CELL = -1 };
 struct arena {
 	WEIRI_ALIGNED_APART _Atomic(int64_t) next; /* the cell behind the last span, or NO_CELL */
+	uint64_t first;                            /* its first cell; constant */
 };
 
 static WEIRI_ALWAYS_INLINE struct span_slot *slot_of(const weir_ring *ring, uint64_t ticket)

@@ -2,6 +2,7 @@ package weir;
 
 import java.lang.ref.Reference;
 import java.time.Duration;
+import java.util.Objects;
 
 /** A bounded queue of values, in which threads can wait. A wait ends by an item, a close or a timeout; not by Thread.interrupt(). */
 public final class Queue {
@@ -17,7 +18,7 @@ public final class Queue {
     /** Waits for room. */
     public void put(double... values) {
         try {
-            Weir.queuePut(queue, values, AS_LONG_AS_IT_TAKES);
+            Weir.queuePut(queue, Objects.requireNonNull(values), AS_LONG_AS_IT_TAKES);
         } finally {
             Reference.reachabilityFence(this); // it is not destroyed during the call
         }
@@ -44,7 +45,7 @@ public final class Queue {
     /** Lets no item in any more. What is inside comes out. */
     public void close(String cause) {
         try {
-            Weir.queueClose(queue, cause);
+            Weir.queueClose(queue, Objects.requireNonNull(cause));
         } finally {
             Reference.reachabilityFence(this);
         }

@@ -66,6 +66,17 @@ final class Test {
         new Thread(waiting).start();
         queue.close("no more work");
         check(waiting.get().getMessage().contains("no more work"), waiting.get().getMessage());
+        Queue cut = new Queue(1);
+        cut.close("a" + "\u00e9".repeat(400)); // longer than a message, which ends within a letter
+        check(failureOf(cut::get).getMessage().contains("a\u00e9\u00e9"), "a cause that is cut is still text");
+        for (Runnable call : new Runnable[] {() -> new Var((double[]) null), () -> queue.put((double[]) null), () -> queue.close(null)}) {
+            try {
+                call.run();
+                throw new AssertionError("null was accepted");
+            } catch (NullPointerException expected) {
+                check(true, "null is refused");
+            }
+        }
         check(failureOf(() -> new Queue(0)).status.equals("WEIR_INVALID_ARGUMENT"), "a capacity of 0");
     }
 

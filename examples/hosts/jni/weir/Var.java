@@ -1,13 +1,14 @@
 package weir;
 
 import java.lang.ref.Reference;
+import java.util.Objects;
 
 /** A variable: its newest value can always be read, and never changes in the reader's hands. */
 public final class Var {
     final long var;
 
     public Var(double... values) {
-        long created = Weir.varCreate(values);
+        long created = Weir.varCreate(Objects.requireNonNull(values));
         var = created;
         Weir.CLEANER.register(this, () -> Weir.varDestroy(created));
     }
@@ -24,7 +25,7 @@ public final class Var {
     /** Publishes the next version, and returns its number. */
     public long assign(double... values) {
         try {
-            return Weir.varAssign(var, values);
+            return Weir.varAssign(var, Objects.requireNonNull(values));
         } finally {
             Reference.reachabilityFence(this);
         }

@@ -11,11 +11,23 @@ public final class View {
 
     View(long view) {
         version = Weir.viewVersion(view);
-        ByteBuffer bytes = Weir.viewBytes(view);
-        // Every buffer made from `bytes` refers to it. So the value is let go when none of them is reachable; an earlier
-        // end, such as close(), would leave buffers that show memory of others.
-        Weir.CLEANER.register(bytes, () -> Weir.viewRelease(view));
-        values = bytes.asReadOnlyBuffer().order(ByteOrder.nativeOrder()).asDoubleBuffer();
+        values = valuesOf(view);
+    }
+
+    private static DoubleBuffer valuesOf(long view) {
+        boolean kept = false;
+        try {
+            // Every buffer made from `bytes` refers to it. So the value is let go when none of them is reachable; an earlier
+            // end, such as close(), would leave buffers that show memory of others.
+            ByteBuffer bytes = Weir.viewBytes(view);
+            Weir.CLEANER.register(bytes, () -> Weir.viewRelease(view));
+            kept = true;
+            return bytes.asReadOnlyBuffer().order(ByteOrder.nativeOrder()).asDoubleBuffer();
+        } finally {
+            if (!kept) {
+                Weir.viewRelease(view); // elements that are not of f64, or no memory
+            }
+        }
     }
 
     public long version() {
