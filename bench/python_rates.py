@@ -4,8 +4,9 @@
 usage: PYTHONPATH=BUILD/lib/python bench/python_rates.py [--check]
 
 Each figure is the best of many short runs, the contenders in turn, so that what disturbs the machine disturbs all of them. With --check,
-the exit code is 1 if a limit is missed three times in a row. asyncio needs two processors at a time, which a test does not always get:
-there the limit is half of the 8 times that an idle machine shows.
+the exit code is 1 if a limit is missed three times in a row. The limits have room for other processors and for a busy machine, and still
+see a lock, a copy or a wake-up that came in. An idle machine reaches 1.1 times SimpleQueue's time, a tenth of queue.Queue's, and 8 times
+the rate of call_soon_threadsafe, which needs two processors at a time.
 """
 import asyncio
 import queue
@@ -72,14 +73,14 @@ def pair_is_near_that_of_simple_queue():
     ours, simple, plain = best([pair_of(weir.Queue(1024)), pair_of(queue.SimpleQueue()), pair_of(queue.Queue())])
     print(f"put and get: Queue {ours:.0f} ns; SimpleQueue {simple:.0f} ns ({ours / simple:.2f}x); queue.Queue {plain:.0f} ns "
           f"({ours / plain:.3f}x)")
-    return ours <= 1.1 * simple and ours <= 0.1 * plain
+    return ours <= 1.4 * simple and ours <= 0.15 * plain
 
 
 def loop_is_far_from_calls():
     ours, calls = (time / LOOP_ITEMS for time in best([lambda: asyncio.run(loop_of_weir(LOOP_ITEMS)),
                                                        lambda: asyncio.run(loop_of_calls(LOOP_ITEMS))], LOOP_REPEAT, 1))
     print(f"thread to asyncio: Queue {ours:.0f} ns an item; call_soon_threadsafe and asyncio.Queue {calls:.0f} ns ({calls / ours:.1f}x)")
-    return calls >= 4 * ours
+    return calls >= 2 * ours
 
 
 def main():

@@ -5,6 +5,7 @@
 #include "queue_kit.h"
 
 #include <stdlib.h>
+#include <weir/queue_u64.h>
 
 #include "stepped.h"
 
@@ -911,3 +912,46 @@ Test(queue_batch, only_a_fifo_queue_is_for_batches)
 	cr_expect_eq(weir_queue_create(&options, &queue, NULL), WEIR_INVALID_ARGUMENT);
 	cr_expect_null(queue);
 }
+
+/* -- numbers as items -------------------------------------------------------------------------- */
+
+#if UINTPTR_MAX >= UINT64_MAX
+static void expect_words(const uint64_t *got, const uint64_t *expected, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		cr_expect_eq(got[i], expected[i], "%zu", i);
+}
+
+/* Each call and its twin of the other direction, with numbers that are no addresses. */
+Test(queue_batch, numbers_come_out_as_they_went_in)
+{
+	static const uint64_t in[3] = {0, UINT64_MAX, UINT64_C(0x8000000000000001)};
+	weir_queue *queue = fifo(4);
+	uint64_t out[4], number = 7;
+	size_t done = 9;
+
+	for (size_t i = 0; i < 3; i++) {
+		cr_assert_eq(weir_queue_try_enqueue_u64(queue, in[i]), WEIR_OK);
+		cr_assert_eq(weir_queue_dequeue_u64(queue, &out[i], in_good_time(), NULL, NULL), WEIR_OK);
+		cr_expect_eq(out[i], in[i]);
+		cr_assert_eq(weir_queue_enqueue_u64(queue, in[i], in_good_time(), NULL, NULL), WEIR_OK);
+		cr_assert_eq(weir_queue_try_dequeue_u64(queue, &out[i]), WEIR_OK);
+	}
+	expect_words(out, in, 3);
+	cr_expect_eq(weir_queue_try_dequeue_u64(queue, &number), WEIR_WOULD_BLOCK);
+	cr_expect_eq(number, 7, "untouched");
+	cr_assert_eq(weir_queue_try_enqueue_many_u64(queue, in, 3, &done), WEIR_OK);
+	cr_expect_eq(done, 3);
+	cr_assert_eq(weir_queue_dequeue_many_u64(queue, out, 3, in_good_time(), NULL, NULL), WEIR_OK);
+	expect_words(out, in, 3);
+	cr_assert_eq(weir_queue_enqueue_many_u64(queue, in, 3, in_good_time(), NULL, &done, NULL), WEIR_OK);
+	cr_assert_eq(weir_queue_try_dequeue_many_u64(queue, out, 2, &done), WEIR_OK);
+	cr_expect_eq(done, 2);
+	expect_words(out, in, 2);
+	cr_assert_eq(weir_queue_close(queue, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
+	cr_assert_eq(weir_queue_dequeue_up_to_u64(queue, out, 4, in_good_time(), NULL, &done, NULL), WEIR_OK);
+	cr_expect_eq(done, 1);
+	expect_words(out, in + 2, 1);
+	destroy(queue);
+}
+#endif

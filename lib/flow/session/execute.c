@@ -95,14 +95,14 @@ static enum weir_status run_user(const struct weiri_frame *frame, const struct w
 	return status;
 }
 
-/* Looks at the clock and the tokens before work of this weight, if the work since the last look has used the credit up. */
+/* Looks at the clock and the tokens, if it is time to, before work of this weight. */
 static WEIRI_ALWAYS_INLINE void spend(struct weiri_step *step, int32_t *credit, uint32_t weight)
 {
-	if (WEIRI_UNLIKELY(*credit <= 0)) {
-		weiri_step_look(step);
-		*credit = WEIRI_LOOK_WEIGHT;
-	}
 	*credit -= (int32_t)weight;
+	if (WEIRI_UNLIKELY(*credit < 0)) {
+		weiri_step_look(step);
+		*credit = WEIRI_LOOK_WEIGHT - (int32_t)weight;
+	}
 }
 
 bool weiri_site_must_stop(const struct weiri_site *site)
