@@ -66,6 +66,15 @@ extern _Atomic(uint64_t) weiri_retired_budget;
 /* The slow half of weiri_reclaim_admit(). */
 enum weir_status weiri_reclaim_admit_over(struct weiri_record *record, uint64_t deadline_ns);
 
+/* Returns true while the process is within its budget. */
+static inline bool weiri_reclaim_has_room(void)
+{
+	/* [relaxed] A threshold, both; a stale value only shifts the moment of a collection. */
+	int64_t total = weiri_load_relaxed(&weiri_retired_total);
+
+	return total <= 0 || (uint64_t)total <= weiri_load_relaxed(&weiri_retired_budget);
+}
+
 /*
  * Called before a write that will retire something. Returns WEIR_OK at once while the process is
  * within its budget. Otherwise collects and waits for readers until deadline_ns; returns
@@ -73,12 +82,7 @@ enum weir_status weiri_reclaim_admit_over(struct weiri_record *record, uint64_t 
  */
 static inline enum weir_status weiri_reclaim_admit(struct weiri_record *record, uint64_t deadline_ns)
 {
-	/* [relaxed] A threshold, both; a stale value only shifts the moment of a collection. */
-	int64_t total = weiri_load_relaxed(&weiri_retired_total);
-
-	if (WEIRI_LIKELY(total <= 0 || (uint64_t)total <= weiri_load_relaxed(&weiri_retired_budget)))
-		return WEIR_OK;
-	return weiri_reclaim_admit_over(record, deadline_ns);
+	return WEIRI_LIKELY(weiri_reclaim_has_room()) ? WEIR_OK : weiri_reclaim_admit_over(record, deadline_ns);
 }
 
 /*

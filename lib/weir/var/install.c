@@ -3,7 +3,6 @@
  */
 #include "var/install.h"
 
-#include "base/assert.h"
 #include "base/error.h"
 #include "base/probe.h"
 #include "reclaim/interrupt.h"
@@ -21,27 +20,6 @@ struct weiri_version *weiri_write_base_slowly(struct weiri_scope *scope, weir_va
 		stamp = weiri_version_resolve(*head);
 	}
 	return *head;
-}
-
-bool weiri_write_replace(struct weiri_scope *scope, weir_var *var, struct weiri_version *head,
-                         struct weiri_version *base, struct weiri_version *version)
-{
-	struct weiri_version *aborted = head != base ? head : NULL;
-
-	if (aborted != NULL)
-		/*
-		 * [relaxed] Set before the version leaves the head: the CAS releases the flag to the read
-		 * of the head in pin_aborted_part().
-		 */
-		weiri_store_relaxed(&aborted->seen_at_head, 1u);
-	WEIR_ASSERT_LOOK(weiri_version_assert_fits(version, base));
-	/* [S, P1 release] Linearization point of a single write, up to the order of stamps. */
-	if (!weiri_cas_seq_cst(&var->head, &head, version))
-		return false;
-	WEIR_ASSERT_INSTANT(weiri_version_assert_first_time(version));
-	if (aborted != NULL)
-		weiri_scope_retire(scope, &aborted->retired); /* V5 */
-	return true;
 }
 
 /*

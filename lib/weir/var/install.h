@@ -5,6 +5,7 @@
 #ifndef WEIRI_VAR_INSTALL_H
 #define WEIRI_VAR_INSTALL_H
 
+#include "base/assert.h"
 #include "reclaim/scope.h"
 #include "var/commit.h"
 #include "var/history.h"
@@ -34,8 +35,26 @@ static inline struct weiri_version *weiri_write_base(struct weiri_scope *scope, 
  * Replaces `head`, which weiri_write_base() found, by `version`. Returns true on success. An
  * aborted head is then retired with the scope; `base` is not retired.
  */
-bool weiri_write_replace(struct weiri_scope *scope, weir_var *var, struct weiri_version *head,
-                         struct weiri_version *base, struct weiri_version *version);
+static inline bool weiri_write_replace(struct weiri_scope *scope, weir_var *var, struct weiri_version *head,
+                                       struct weiri_version *base, struct weiri_version *version)
+{
+	struct weiri_version *aborted = head != base ? head : NULL;
+
+	if (aborted != NULL)
+		/*
+		 * [relaxed] Set before the version leaves the head: the CAS releases the flag to the read
+		 * of the head in pin_aborted_part().
+		 */
+		weiri_store_relaxed(&aborted->seen_at_head, 1u);
+	WEIR_ASSERT_LOOK(weiri_version_assert_fits(version, base));
+	/* [S, P1 release] Linearization point of a single write, up to the order of stamps. */
+	if (!weiri_cas_seq_cst(&var->head, &head, version))
+		return false;
+	WEIR_ASSERT_INSTANT(weiri_version_assert_first_time(version));
+	if (aborted != NULL)
+		weiri_scope_retire(scope, &aborted->retired); /* V5 */
+	return true;
+}
 
 /* Called before publication: sets the version on which `version` is built. */
 static inline void weiri_version_set_base(struct weiri_version *version, struct weiri_version *base)

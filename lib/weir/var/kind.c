@@ -4,21 +4,13 @@
 #include "var/kind.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/assert.h"
 #include "base/error.h"
-#include "reclaim/magazine.h"
 #include "tensor/object.h"
+#include "var/box.h"
 #include "var/hold.h"
 #include "var/tensor_value.h"
-
-/* A version and its value in one block. */
-struct box {
-	struct weiri_version version; /* first */
-	struct weiri_value value;
-	/* Bytes of an inline value follow, or a held pointer. */
-};
 
 struct held_pointer {
 	void *pointer;
@@ -30,33 +22,29 @@ struct held_pointer {
 	size_t bytes; /* in the budget, besides the block */
 };
 
-_Static_assert(sizeof(struct box) % 16 == 0, "inline values are aligned to 16");
-_Static_assert((sizeof(struct box) + WEIR_VAR_MAX_INLINE + WEIRI_LINE - 1) / WEIRI_LINE <= UINT8_MAX,
-               "box_lines counts the lines of a block");
-
-static struct box *box_of(struct weiri_value *value)
+static struct weiri_box *box_of(struct weiri_value *value)
 {
-	return WEIRI_CONTAINER_OF(value, struct box, value);
+	return WEIRI_CONTAINER_OF(value, struct weiri_box, value);
 }
 
-static struct held_pointer *pointer_in(struct box *box)
+static struct held_pointer *pointer_in(struct weiri_box *box)
 {
 	return (struct held_pointer *)(void *)(box + 1);
 }
 
-static size_t block_size(const struct box *box)
+static size_t block_size(const struct weiri_box *box)
 {
 	return (size_t)box->version.box_lines * WEIRI_LINE;
 }
 
 /* -- the ends of values in boxes --------------------------------------------------------------- */
 
-static WEIRI_UNSEEN void assert_has_reference(const struct box *box)
+static WEIRI_UNSEEN void assert_has_reference(const struct weiri_box *box)
 {
 	WEIR_ASSERT2(B1, weiri_peek(&box->value.references) >= 1);
 }
 
-static void free_box(struct box *box)
+static void free_box(struct weiri_box *box)
 {
 	weiri_block_release(&box->version.allocator, box, block_size(box));
 }
@@ -68,7 +56,7 @@ static void end_bytes(struct weiri_value *value)
 
 static void end_pointer(struct weiri_value *value)
 {
-	struct box *box = box_of(value);
+	struct weiri_box *box = box_of(value);
 	struct held_pointer *held = pointer_in(box);
 
 	WEIR_ASSERT2(B2, held->pointer != NULL);
@@ -80,7 +68,7 @@ static void end_pointer(struct weiri_value *value)
 
 static void end_root(struct weiri_value *value)
 {
-	struct box *box = box_of(value);
+	struct weiri_box *box = box_of(value);
 	struct held_pointer *held = pointer_in(box);
 	/*
 	 * [relaxed] The thread that retired the version had found its stamp (B2). P2 of collect.c and the
@@ -98,7 +86,7 @@ static void end_root(struct weiri_value *value)
 /* The last reference was dropped in a signal handler; a collection runs this. */
 static void end_later(struct weiri_retired *retired)
 {
-	struct box *box = (struct box *)(void *)WEIRI_CONTAINER_OF(retired, struct weiri_version, retired);
+	struct weiri_box *box = (struct weiri_box *)(void *)WEIRI_CONTAINER_OF(retired, struct weiri_version, retired);
 
 	box->value.kind->end(&box->value);
 }
@@ -116,28 +104,30 @@ static void retire_box(struct weiri_record *record, struct weiri_value *value)
 /* A handle or mark keeps the whole block. */
 static size_t bytes_footprint(const struct weiri_value *value)
 {
-	return block_size((const struct box *)(const void *)((const char *)value - offsetof(struct box, value)));
+	return block_size(
+		(const struct weiri_box *)(const void *)((const char *)value - offsetof(struct weiri_box, value)));
 }
 
 static size_t pointer_footprint(const struct weiri_value *value)
 {
-	const struct box *box = (const struct box *)(const void *)((const char *)value - offsetof(struct box, value));
+	const struct weiri_box *box =
+		(const struct weiri_box *)(const void *)((const char *)value - offsetof(struct weiri_box, value));
 
 	return block_size(box) + ((const struct held_pointer *)(const void *)(box + 1))->bytes;
 }
 
-static const struct weiri_value_kind bytes_kind = {end_bytes, retire_box, bytes_footprint};
+const struct weiri_value_kind weiri_bytes_kind = {end_bytes, retire_box, bytes_footprint};
 static const struct weiri_value_kind pointer_kind = {end_pointer, retire_box, pointer_footprint};
 static const struct weiri_value_kind root_kind = {end_root, retire_box, pointer_footprint};
 
 void weiri_box_release(struct weiri_version *version)
 {
-	struct box *box = (struct box *)(void *)version;
+	struct weiri_box *box = (struct weiri_box *)(void *)version;
 
 	WEIR_ASSERT_LOOK(assert_has_reference(box));
 	if (!weiri_value_let_go(&box->value))
 		return;
-	if (WEIRI_LIKELY(box->value.kind == &bytes_kind))
+	if (WEIRI_LIKELY(box->value.kind == &weiri_bytes_kind))
 		free_box(box);
 	else
 		box->value.kind->end(&box->value);
@@ -145,35 +135,9 @@ void weiri_box_release(struct weiri_version *version)
 
 /* -- making versions --------------------------------------------------------------------------- */
 
-/* Returns a box with room for `size` bytes, and `more` bytes to count in the budget, or NULL. */
-static inline struct box *create_box(struct weiri_record *record, const weir_var *var, size_t size, size_t more,
-                                     const struct weiri_value_kind *kind)
-{
-	size_t lines = (sizeof(struct box) + size + WEIRI_LINE - 1) / WEIRI_LINE;
-	struct box *box = weiri_block_allocate(record, &var->allocator, lines * WEIRI_LINE);
-
-	if (box == NULL)
-		return NULL;
-	weiri_value_init(&box->value, kind);
-	weiri_version_init(record, &box->version, var, &box->value, lines * WEIRI_LINE + more);
-	box->version.box_lines = (uint8_t)lines;
-	return box;
-}
-
-static WEIRI_ALWAYS_INLINE struct weiri_version *version_of_bytes(struct weiri_record *record, const weir_var *var,
-                                                                  const void *bytes)
-{
-	struct box *box = create_box(record, var, var->size, 0, &bytes_kind);
-
-	if (box == NULL)
-		return NULL;
-	box->version.shown = memcpy(box + 1, bytes, var->size);
-	return &box->version;
-}
-
 struct weiri_version *weiri_version_of_bytes(struct weiri_record *record, const weir_var *var, const void *bytes)
 {
-	return version_of_bytes(record, var, bytes);
+	return weiri_box_of_bytes(record, var, bytes);
 }
 
 /* Returns what counts in the budget; no more than may be given as a size. */
@@ -188,7 +152,8 @@ static struct weiri_version *version_of_pointer(struct weiri_record *record, con
 {
 	size_t bytes = measured(var, pointer);
 	bool is_root = var->kind == WEIR_VAR_TABLE;
-	struct box *box = create_box(record, var, sizeof(struct held_pointer), bytes, is_root ? &root_kind : &pointer_kind);
+	struct weiri_box *box =
+		weiri_box_create(record, var, sizeof(struct held_pointer), bytes, is_root ? &root_kind : &pointer_kind);
 
 	if (box == NULL)
 		return NULL;
@@ -213,7 +178,7 @@ static struct weiri_version *version_of_tensor(struct weiri_record *record, cons
 struct weiri_version *weiri_version_of_value(struct weiri_record *record, const weir_var *var, const weir_value *value)
 {
 	switch (var->kind) {
-	case WEIR_VAR_INLINE: return version_of_bytes(record, var, value->data);
+	case WEIR_VAR_INLINE: return weiri_box_of_bytes(record, var, value->data);
 	case WEIR_VAR_POINTER:
 	case WEIR_VAR_TABLE: return version_of_pointer(record, var, value->pointer);
 	default: return version_of_tensor(record, var, value->tensor);
@@ -222,7 +187,7 @@ struct weiri_version *weiri_version_of_value(struct weiri_record *record, const 
 
 void weiri_version_disown(struct weiri_version *version)
 {
-	struct box *box = (struct box *)(void *)version;
+	struct weiri_box *box = (struct weiri_box *)(void *)version;
 
 	if (version->box_lines == 0)
 		return;

@@ -7,8 +7,18 @@
 #include "base/error.h"
 #include "var/combine.h"
 #include "var/hold.h"
+#include "var/in_place.h"
 #include "var/install.h"
 #include "var/kind.h"
+
+enum {
+#if defined(WEIRI_UNDER_MODEL)
+	FIRST_PAUSES = 0,
+#else
+	FIRST_PAUSES = 64, /* about a microsecond */
+#endif
+	MOST_DOUBLINGS = 4
+};
 
 /* What computes the next value: one of the two functions. */
 struct computation {
@@ -34,7 +44,7 @@ static enum weir_status compute(const weir_var *var, const struct computation *c
 	return status;
 }
 
-static enum weir_status fail_memory(const weir_var *var, weir_error *error)
+WEIRI_COLD enum weir_status weiri_fail_version(const weir_var *var, weir_error *error)
 {
 	return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "variable \"%s\": no memory for a version", var->name);
 }
@@ -56,21 +66,23 @@ static enum weir_status compute_version(const weir_var *var, const struct comput
 	*version = record != NULL ? weiri_version_of_value(record, var, &next) : NULL;
 	if (*version == NULL || next.kind == WEIR_VAR_TENSOR) /* the version has a reference of its own */
 		weiri_value_drop(var, &next);
-	return *version != NULL ? WEIR_OK : fail_memory(var, error);
+	return *version != NULL ? WEIR_OK : weiri_fail_version(var, error);
 }
 
-/* What the function of an update in place left is not as it should be, or `status` says so. */
-static WEIRI_COLD enum weir_status fail_in_place(const weir_var *var, enum weir_status status, const weir_value *next,
-                                                 weir_error *error)
+WEIRI_COLD int weiri_refuse_in_place(const weir_var *var, enum weir_status status, const weir_value *next,
+                                     struct weiri_version *version, weir_error *error)
 {
 	if (status == WEIR_OK)
 		status = weiri_value_check(var, next, error);
-	if (status != WEIR_OK) {
+	if (status != WEIR_OK)
 		weiri_value_drop(var, next);
-		return status;
-	}
-	return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable \"%s\": the update moved the room for its bytes",
-	                  var->name);
+	else if (next->room != version->shown)
+		status = weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable \"%s\": the update moved the room for its bytes",
+		                    var->name);
+	else
+		status = weiri_fail_version(var, error); /* of the record of the thread to which the function moved */
+	weiri_version_discard(version);
+	return (int)status;
 }
 
 /* The same for an inline variable: the function changes the bytes where they stay. */
@@ -83,21 +95,16 @@ static enum weir_status compute_in_place(const weir_var *var, const struct compu
 
 	*version = record != NULL ? weiri_version_of_bytes(record, var, current->data) : NULL;
 	if (*version == NULL)
-		return fail_memory(var, error);
+		return weiri_fail_version(var, error);
 	next = weiri_value_shown(var, (*version)->shown);
 	status = computation->of_values(computation->context, current, &next, error);
 	if (WEIRI_LIKELY(status == WEIR_OK && next.room == (*version)->shown && next.size == var->size &&
-	                 next.kind == WEIR_VAR_INLINE))
+	                 next.kind == WEIR_VAR_INLINE && weiri_record_get() != NULL))
 		return WEIR_OK;
-	status = fail_in_place(var, status, &next, error);
-	weiri_version_discard(*version);
-	return status;
+	return (enum weir_status)weiri_refuse_in_place(var, status, &next, *version, error);
 }
 
-/* The only outcome of an attempt that no user function can return. */
-enum { LOST = -1 };
-
-/* One attempt. Returns a status, or LOST if another writer came first. */
+/* One attempt. Returns a status, or WEIRI_LOST if another writer came first. */
 static int try_update(weir_var *var, const struct computation *computation, const weir_read *current,
                       weir_read *published, weir_error *error)
 {
@@ -121,17 +128,31 @@ static int try_update(weir_var *var, const struct computation *computation, cons
 	if (published != NULL)
 		weir_read_release(&handle);
 	weiri_version_discard(version); /* with what the function made */
-	return LOST;
+	return WEIRI_LOST;
+}
+
+/*
+ * Pauses after an attempt that another writer has overtaken, `lost` others before it. Writers that
+ * try again at once overtake each other all the time, and each attempt takes the line of the head
+ * from the other. While this one pauses, for 1 to 16 us or so, the other updates many times. No
+ * thread waits for another: the pause ends whatever others do.
+ */
+static WEIRI_COLD void back_off(unsigned lost)
+{
+	unsigned doublings = lost < MOST_DOUBLINGS ? lost : MOST_DOUBLINGS;
+
+	for (unsigned pauses = (unsigned)FIRST_PAUSES << doublings; pauses > 0; pauses--)
+		weiri_pause();
 }
 
 static enum weir_status update(weir_var *var, const struct computation *computation, uint64_t deadline_ns,
                                weir_read *published, weir_error *error)
 {
 	struct weiri_record *record;
-	int outcome;
 
-	do {
+	for (unsigned lost = 0;; lost++) {
 		weir_read current;
+		int outcome;
 		enum weir_status status = weiri_write_admit(var, deadline_ns, &record, error);
 
 		if (status != WEIR_OK)
@@ -141,8 +162,10 @@ static enum weir_status update(weir_var *var, const struct computation *computat
 			return weiri_fail(error, status, "variable \"%s\" is not initialized", var->name);
 		outcome = try_update(var, computation, &current, published, error);
 		weir_read_release(&current);
-	} while (outcome == LOST);
-	return (enum weir_status)outcome;
+		if (outcome != WEIRI_LOST)
+			return (enum weir_status)outcome;
+		back_off(lost);
+	}
 }
 
 static enum weir_status fail_null(const weir_var *var, weir_error *error)
@@ -162,8 +185,8 @@ enum weir_status weir_var_update(weir_var *var, weir_update_fn *fn, void *contex
 	return update(var, &computation, deadline_ns, published, error);
 }
 
-enum weir_status weir_var_update_value(weir_var *var, weir_update_value_fn *fn, void *context, uint64_t deadline_ns,
-                                       weir_read *published, weir_error *error)
+static WEIRI_NOINLINE enum weir_status update_value(weir_var *var, weir_update_value_fn *fn, void *context,
+                                                    uint64_t deadline_ns, weir_read *published, weir_error *error)
 {
 	struct computation computation = {.of_values = fn, .context = context};
 
@@ -173,6 +196,21 @@ enum weir_status weir_var_update_value(weir_var *var, weir_update_value_fn *fn, 
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
 		                  "variable \"%s\" has versions of a table: use weir_table_scatter()", var->name);
 	return update(var, &computation, deadline_ns, published, error);
+}
+
+enum weir_status weir_var_update_value(weir_var *var, weir_update_value_fn *fn, void *context, uint64_t deadline_ns,
+                                       weir_read *published, weir_error *error)
+{
+	if (WEIRI_LIKELY(var != NULL && fn != NULL && published == NULL && var->kind == WEIR_VAR_INLINE &&
+	                 var->history == 0)) {
+		int outcome = weiri_update_in_place(var, fn, context, error);
+
+		if (WEIRI_LIKELY(outcome >= 0))
+			return (enum weir_status)outcome;
+		if (outcome == WEIRI_LOST)
+			back_off(0);
+	}
+	return update_value(var, fn, context, deadline_ns, published, error);
 }
 
 enum weir_status weiri_table_var_update(weir_var *var, weir_update_value_fn *fn, void *context, uint64_t deadline_ns,

@@ -53,16 +53,6 @@ void weiri_version_discard(struct weiri_version *version)
 	weiri_version_reclaim(&version->retired);
 }
 
-uint64_t weiri_stamp_now(_Atomic(uint64_t) *stamp, uint64_t unstamped)
-{
-	/* [S] after the install, V4. */
-	uint64_t now = weiri_load_seq_cst(&weiri_clock);
-
-	WEIR_ASSERT_LOOK(weiri_stamp_assert_near(now + 1));
-	/* [S, P2 release] the first stamper wins. */
-	return weiri_cas_seq_cst(stamp, &unstamped, now + 1) ? now + 1 : unstamped;
-}
-
 uint64_t weiri_version_resolve_slowly(struct weiri_version *version)
 {
 	uint64_t stamp;

@@ -92,6 +92,7 @@
 
 #include <weir/var.h>
 
+#include "base/assert.h"
 #include "base/memory.h"
 #include "reclaim/collect.h"
 #include "reclaim/value.h"
@@ -215,9 +216,6 @@ struct weiri_version *weiri_version_of_retired(struct weiri_retired *object);
 /* Frees a version that was never published. */
 void weiri_version_discard(struct weiri_version *version);
 
-/* Fixes *stamp, whose value was `unstamped`. Returns the final *stamp, which another thread may have fixed. */
-uint64_t weiri_stamp_now(_Atomic(uint64_t) *stamp, uint64_t unstamped);
-
 /*
  * Advances the clock to at least now + 1, where `now` was read from it during the call that needs
  * this. Afterwards every write that ended before that read has a stamp of at most the clock.
@@ -236,6 +234,17 @@ void weiri_version_assert_fits(const struct weiri_version *version, const struct
 void weiri_version_assert_first_time(const struct weiri_version *version);
 void weiri_version_assert_stamped(const struct weiri_version *version);
 void weiri_stamp_assert_near(uint64_t stamp);
+
+/* Fixes *stamp, whose value was `unstamped`. Returns the final *stamp, which another thread may have fixed. */
+static inline uint64_t weiri_stamp_now(_Atomic(uint64_t) *stamp, uint64_t unstamped)
+{
+	/* [S] after the install, V4. */
+	uint64_t now = weiri_load_seq_cst(&weiri_clock);
+
+	WEIR_ASSERT_LOOK(weiri_stamp_assert_near(now + 1));
+	/* [S, P2 release] the first stamper wins. */
+	return weiri_cas_seq_cst(stamp, &unstamped, now + 1) ? now + 1 : unstamped;
+}
 
 /* The slow half of weiri_version_resolve. */
 WEIRI_SHARED uint64_t weiri_version_resolve_slowly(struct weiri_version *version);
