@@ -15,7 +15,7 @@ enum {
 #if defined(WEIRI_UNDER_MODEL)
 	FIRST_PAUSES = 0,
 #else
-	FIRST_PAUSES = 64, /* about a microsecond */
+	FIRST_PAUSES = 64, /* 1.6 us on an AMD EPYC */
 #endif
 	MOST_DOUBLINGS = 4
 };
@@ -134,7 +134,7 @@ static int try_update(weir_var *var, const struct computation *computation, cons
 /*
  * Pauses after an attempt that another writer has overtaken, `lost` others before it. Writers that
  * try again at once overtake each other all the time, and each attempt takes the line of the head
- * from the other. While this one pauses, for 1 to 16 us or so, the other updates many times. No
+ * from the other. While this one pauses, for 1.6 to 25 us on an AMD EPYC, the other updates many times. No
  * thread waits for another: the pause ends whatever others do.
  */
 static WEIRI_COLD void back_off(unsigned lost)
