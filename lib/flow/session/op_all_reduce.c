@@ -296,11 +296,13 @@ struct building {
 
 static enum weir_status check_transport(const struct building *b)
 {
+	/* All fields of the first release, without which nothing works. Fields that came later may be missing. */
+	const size_t required = offsetof(struct weir_transport, release) + sizeof(weir_transport_release_fn *);
 	const weir_transport *t = b->reduce.transport;
 
 	if (t == NULL)
 		return WEIR_OK;
-	if (t->struct_size < sizeof(*t) || t->name == NULL || t->open == NULL || t->close == NULL || t->start == NULL ||
+	if (t->struct_size < required || t->name == NULL || t->open == NULL || t->close == NULL || t->start == NULL ||
 	    t->cancel == NULL || t->release == NULL || t->rank >= t->size)
 		return refuse(b, WEIR_INVALID_ARGUMENT, "the transport lacks a function, a name, or a rank below its size");
 	return WEIR_OK;
