@@ -93,11 +93,11 @@ WEIR_API enum weir_status weir_optimizer_destroy(weir_optimizer *optimizer, weir
 WEIR_API weir_var *weir_optimizer_step(const weir_optimizer *optimizer);
 
 /*
- * The variables that belong to the optimizer, for a checkpoint: that of the steps, and the slots of the
- * variables that exist. Slots have names such as "weights/adam/m", and start with zeros. They exist until
- * the optimizer is destroyed; those of a variable that has ended are not listed any more, so a variable
- * that follows another of the same name can be saved. vars has room for `count`, which
- * weir_optimizer_variable_count() tells. Errors: WEIR_INVALID_ARGUMENT (NULL).
+ * The variables that belong to the optimizer, for a checkpoint: that of the steps, and the slots that
+ * exist so far. Slots have names such as "weights/adam/m", and start with zeros. They exist until the
+ * optimizer is destroyed, also those of variables that have ended. So a variable that follows another
+ * of the same name needs an optimizer of its own to be saved in a checkpoint. vars has room for
+ * `count`, which weir_optimizer_variable_count() tells. Errors: WEIR_INVALID_ARGUMENT (NULL).
  * WEIR_OUT_OF_RANGE if there are more than `count`.
  * @since 0.1
  */

@@ -271,10 +271,8 @@ size_t weir_optimizer_variable_count(const weir_optimizer *optimizer)
 
 	if (optimizer == NULL)
 		return 0;
-	for (struct weiri_published *link = weiri_published_first(&optimizer->slots); link != NULL; link = link->next) {
-		if (weiri_var_exists(slots_of(link)->var_number))
-			count += optimizer->slot_count;
-	}
+	for (struct weiri_published *link = weiri_published_first(&optimizer->slots); link != NULL; link = link->next)
+		count += optimizer->slot_count;
 	return count;
 }
 
@@ -291,9 +289,7 @@ enum weir_status weir_optimizer_variables(const weir_optimizer *optimizer, weir_
 		                  optimizer->name, count);
 	vars[0] = optimizer->step;
 	for (struct weiri_published *link = weiri_published_first(&optimizer->slots); link != NULL; link = link->next) {
-		bool is_listed = weiri_var_exists(slots_of(link)->var_number);
-
-		for (size_t i = 0; is_listed && i < optimizer->slot_count && at < count; i++)
+		for (size_t i = 0; i < optimizer->slot_count && at < count; i++)
 			vars[at++] = slots_of(link)->slots[i];
 	}
 	return WEIR_OK;

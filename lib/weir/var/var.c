@@ -48,20 +48,6 @@ static void leave(struct weiri_record *record, weir_var *var)
 	weiri_scope_leave(&scope);
 }
 
-bool weiri_var_exists(uint64_t number)
-{
-	struct weiri_record *record = weiri_record_get();
-	struct weiri_scope scope;
-	bool exists;
-
-	if (record == NULL)
-		return true;
-	scope = weiri_scope_enter(record);
-	exists = weiri_id_set_find(&scope, &weiri_variables, number) != NULL;
-	weiri_scope_leave(&scope);
-	return exists;
-}
-
 static enum weir_status check_of_tensors(const struct weir_var_options *given, weir_error *error)
 {
 	if (weir_dtype_size(given->dtype) == 0)

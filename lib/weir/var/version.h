@@ -178,8 +178,6 @@ extern _Atomic(uint64_t) weiri_clock;
 
 /* All existing variables, for reports. */
 extern struct weiri_id_set weiri_variables;
-/* Whether the variable with this number (id_entry.number) exists still. True also if there is no memory to find out. */
-WEIRI_SHARED bool weiri_var_exists(uint64_t number);
 
 /*
  * Returns a new version of a variable, or NULL if there is no memory. On success it takes over the
