@@ -287,6 +287,55 @@ Test(trace, an_op_that_computes_has_a_short_record)
 	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
 }
 
+/* Writes to a file, and runs the node often when the first records come. */
+struct busy_file {
+	struct trace_file file;
+	int writes;
+	weir_session *session;
+	weir_node *node;
+};
+
+static enum weir_status write_and_run(void *context, const char *bytes, size_t size, weir_error *error)
+{
+	enum { RUNS = 60, RECORDS = 3 /* behind the head of the file, and that of the thread */ };
+	struct busy_file *busy = context;
+
+	if (++busy->writes == RECORDS) {
+		for (int i = 0; i < RUNS; i++)
+			cr_assert_eq(kit_run_target(busy->session, busy->node, NULL), WEIR_OK);
+	}
+	return trace_file_write(&busy->file, bytes, size, error);
+}
+
+/* A brief record refers to the one before it. */
+Test(trace, a_trace_that_is_written_beside_runs_has_no_gap)
+{
+	enum { NODES = 100 };
+	weir_graph *graph = kit_graph();
+	weir_trace *trace = new_trace(0);
+	struct busy_file early = {.file = {NULL, 0, 0}};
+	struct trace_file late = {NULL, 0, 0};
+	weir_node *nodes[NODES];
+
+	for (int i = 0; i < NODES; i++) {
+		cr_assert_eq(weir_op_no_op(graph, NULL, &nodes[i], NULL), WEIR_OK);
+		if (i != 0)
+			cr_assert_eq(weir_graph_add_control(graph, nodes[i - 1], nodes[i], NULL), WEIR_OK);
+	}
+	early.session = trace_kit_session(graph, trace, 0, 0);
+	early.node = nodes[NODES - 1];
+	cr_assert_eq(kit_run_target(early.session, early.node, NULL), WEIR_OK);
+	cr_assert_eq(weir_trace_write(trace, write_and_run, &early, NULL), WEIR_OK);
+	cr_assert_eq(weir_trace_write(trace, trace_file_write, &late, NULL), WEIR_OK);
+	cr_expect_geq(early.writes, 3);
+	cr_assert_leq(early.file.size, late.size);
+	cr_expect_eq(memcmp(early.file.bytes, late.bytes, early.file.size), 0);
+	free(early.file.bytes);
+	free(late.bytes);
+	kit_end(early.session, graph);
+	cr_assert_eq(weir_trace_destroy(trace, NULL), WEIR_OK);
+}
+
 static enum weir_status skip_events(void *context, const struct weir_kernel_call *call, weir_error *error)
 {
 	(void)call, (void)error;

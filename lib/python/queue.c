@@ -9,6 +9,7 @@
  * CPython lets a container that ends inside many others wait until the outermost one has ended (its "trashcan"). The
  * limited API has this for the containers of CPython only. So the queue of C belongs to a capsule, and the capsule to a
  * tuple, which ends with the object Queue: tuple, capsule, queue, item, tuple, and the tuples are what CPython counts.
+ * An item that a signal kept from being returned (`unread`) ends through a list in that tuple, for the same reason.
  * They are made with the Queue, so an end needs no memory; and nothing of it is kept for a thread, on which greenlets
  * may have several stacks.
  */
@@ -17,7 +18,7 @@
 struct queue {
 	PyObject_HEAD
 	weir_queue *queue;
-	PyObject *owner;             /* of the queue of C: a tuple of a capsule */
+	PyObject *owner;             /* of the queue of C: a tuple of a capsule, and a list for the last item */
 	_Atomic(PyObject *) waiters; /* a dict of the package: what waits in event loops; made when it is first needed */
 	_Atomic(PyObject *) unread;
 };
@@ -46,13 +47,15 @@ static void end_queue(PyObject *capsule)
 /* Takes the queue over. Returns a tuple, with which it ends, or NULL with an exception. */
 static PyObject *owner_of(weir_queue *queue)
 {
-	PyObject *capsule = PyCapsule_New(queue, capsule_name, end_queue), *owner;
+	PyObject *capsule = PyCapsule_New(queue, capsule_name, end_queue), *last, *owner;
 
 	if (capsule == NULL) {
 		(void)weir_queue_destroy(queue, NULL);
 		return NULL;
 	}
-	owner = PyTuple_Pack(1, capsule);
+	last = Py_BuildValue("[O]", Py_None);
+	owner = last != NULL ? PyTuple_Pack(2, capsule, last) : NULL;
+	Py_XDECREF(last);
 	Py_DECREF(capsule);
 	return owner;
 }
@@ -106,11 +109,12 @@ static void queue_dealloc(PyObject *self)
 {
 	struct queue *queue = (struct queue *)(void *)self;
 	PyTypeObject *type = Py_TYPE(self);
-	PyObject *owner = queue->owner;
+	PyObject *owner = queue->owner, *unread = take_unread(&queue->unread);
 
 	PyObject_GC_UnTrack(self);
 	(void)queue_clear(self);
-	Py_XDECREF(take_unread(&queue->unread));
+	if (unread != NULL)
+		(void)PyList_SetItem(PyTuple_GetItem(owner, 1), 0, unread); /* takes the reference */
 	PyObject_GC_Del(self);
 	Py_DECREF(type);
 	Py_DECREF(owner);

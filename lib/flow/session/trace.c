@@ -97,6 +97,24 @@ static enum weir_status write_words(weir_write_fn *write, void *context, const u
 	return status;
 }
 
+/*
+ * Looks for the next chunk before it looks how much is used: a chunk that has a next one does not grow
+ * any more. So what is written has no gap, and a brief record follows the one to which it refers.
+ */
+static enum weir_status write_chunks(const struct weiri_trace_chunk *chunk, weir_write_fn *write, void *context,
+                                     weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+
+	while (status == WEIR_OK && chunk != NULL) {
+		const struct weiri_trace_chunk *next = weiri_trace_next(chunk);
+
+		status = write_words(write, context, chunk->words, weiri_trace_used(chunk), error);
+		chunk = next;
+	}
+	return status;
+}
+
 enum weir_status weir_trace_write(const weir_trace *trace, weir_write_fn *write, void *context, weir_error *error)
 {
 	uint64_t head[WEIRI_TRACE_HEAD_WORDS] = {WEIRI_TRACE_MAGIC, WEIRI_TRACE_VERSION};
@@ -116,9 +134,7 @@ enum weir_status weir_trace_write(const weir_trace *trace, weir_write_fn *write,
 		thread[0] = weiri_trace_head(WEIRI_TRACE_THREAD, WEIRI_TRACE_THREAD_WORDS, buffer->thread);
 		thread[1] = buffer->number;
 		status = write_words(write, context, thread, WEIRI_TRACE_THREAD_WORDS, error);
-		for (const struct weiri_trace_chunk *chunk = buffer->first; status == WEIR_OK && chunk != NULL;
-		     chunk = weiri_trace_next(chunk))
-			status = write_words(write, context, chunk->words, weiri_trace_used(chunk), error);
+		status = write_chunks(buffer->first, write, context, error);
 	}
 	return status;
 }

@@ -14,7 +14,7 @@
  *   T2  the numbers of the events of a set are unique, and never 0
  * Pairs
  *   P1  commit -> visit: the record
- *   P2  grow -> visit: the new chunk
+ *   P2  grow -> visit: the new chunk, and that the one before it does not grow any more
  *   P3  rest -> mine: what an earlier thread with this id wrote
  * Progress: all calls are wait-free, but for the allocator, and for `mine` when the thread has no
  *   buffer yet: a failed push means that another thread has pushed its own.
