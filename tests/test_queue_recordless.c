@@ -7,11 +7,13 @@
  */
 #include "queue_kit.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <weir/flow/keyed_join.h>
 #include <weir/flow/map_staging.h>
 #include <weir/flow/staging.h>
-#include <weir/var.h>
+#include <weir/value.h>
+#include <weir/watch.h>
 
 #include "base/thread.h"
 #include "failing_allocator.h"
@@ -123,6 +125,7 @@ struct outsider {
 	weir_cancel *token;
 	weir_pending *op;
 	weir_queue *queue;
+	weir_watch *watch;
 	int had_record;
 	enum weir_status status;
 };
@@ -197,6 +200,41 @@ Test(queue_recordless, an_operation_that_is_cancelled_without_memory_takes_nothi
 	weir_pending_release(outsider.op);
 	expect_next(queue, 1, 1);
 	destroy(queue);
+}
+
+static void *destroy_watch_from_outside(void *argument)
+{
+	struct outsider *outsider = argument;
+
+	without_memory = 1;
+	outsider->status = weir_watch_destroy(outsider->watch, NULL);
+	outsider->had_record = weiri_record_mine != NULL;
+	return NULL;
+}
+
+/* Writers pass a lit watch by, but not one that is to end. */
+Test(queue_recordless, a_lit_watch_that_is_destroyed_without_memory_ends_at_the_next_write)
+{
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .kind = WEIR_VAR_INLINE, .size = sizeof(int64_t)};
+	struct outsider outsider = {.status = WEIR_INTERNAL};
+	int64_t value = 1;
+	weir_var *var;
+	pthread_t thread;
+	int fd;
+
+	cr_assert_eq(weir_var_create_value(WEIR_VALUE_OF(value), &options, &var, NULL), WEIR_OK);
+	cr_assert_eq(weir_watch_create(var, 0, &outsider.watch, NULL), WEIR_OK);
+	fd = weir_watch_fd(outsider.watch);
+	cr_assert_eq(poll(&(struct pollfd){fd, POLLIN, 0}, 1, 0), 1, "it is lit");
+	occupy_idle_records();
+	cr_assert_eq(pthread_create(&thread, NULL, destroy_watch_from_outside, &outsider), 0);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_expect_not(outsider.had_record, "the test tests nothing");
+	cr_expect_eq(outsider.status, WEIR_OK);
+	cr_expect_eq(weir_var_assign_value(var, WEIR_VALUE_OF(value), WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
+	cr_expect_eq(weir_reclaim_flush(in_good_time()), WEIR_OK);
+	cr_expect_eq(fcntl(fd, F_GETFD), -1, "its descriptor is open");
+	cr_expect_eq(weir_var_destroy(var, NULL), WEIR_OK);
 }
 
 static void *alarm_from_outside(void *argument)

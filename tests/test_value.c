@@ -241,6 +241,40 @@ Test(value, an_update_changes_bytes_where_they_stay)
 	end(var);
 }
 
+struct refusal {
+	int status, calls;
+};
+
+static enum weir_status refuse(void *context, const weir_read *current, weir_value *next, weir_error *error)
+{
+	struct refusal *refusal = context;
+
+	(void)current, (void)next, (void)error;
+	refusal->calls++;
+	return (enum weir_status)refusal->status;
+}
+
+/* Whatever number that is: to Weir none of them means that it should call the function again. */
+Test(value, an_update_returns_what_its_function_returned)
+{
+	static const int statuses[] = {-1, -2, WEIR_ABORTED, 1000};
+	weir_var *var = pair_variable(1, 5);
+
+	for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
+		struct refusal in_place = {statuses[i], 0}, in_general = in_place;
+		weir_read published = {.version = 42};
+
+		cr_expect_eq((int)weir_var_update_value(var, refuse, &in_place, WEIR_NO_DEADLINE, NULL, NULL), statuses[i]);
+		cr_expect_eq(in_place.calls, 1);
+		cr_expect_eq((int)weir_var_update_value(var, refuse, &in_general, WEIR_NO_DEADLINE, &published, NULL),
+		             statuses[i]);
+		cr_expect_eq(in_general.calls, 1);
+		cr_expect_eq(published.version, 42, "untouched");
+	}
+	cr_expect_eq(weir_var_version(var), 1);
+	end(var);
+}
+
 enum { ADDERS = 3, ADDITIONS = 2000 };
 
 static void *add_often(void *var)

@@ -11,6 +11,7 @@
  * a thread whose reference is the only one left; a change that comes too early shows as a race.
  */
 #include <string.h>
+#include <weir/read_section.h>
 #include <weir/reclaim.h>
 #include <weir/value.h>
 
@@ -31,6 +32,7 @@ static struct scene {
 	const char *calls[THREADS];
 	uint64_t keeps; /* the bytes of a magazine */
 	int64_t next[THREADS];
+	weir_read_section sections[THREADS];
 } scene;
 
 static int64_t *object_of(int64_t value)
@@ -136,6 +138,12 @@ static void update_bytes(void)
 	weir_model_assert(weir_var_update_value(scene.bytes, add, NULL, WEIR_NO_DEADLINE, NULL, NULL) == WEIR_OK);
 }
 
+static void begin_section(size_t me)
+{
+	scene.sections[me] = (weir_read_section){WEIR_READ_SECTION_INIT};
+	weir_model_assert(weir_read_section_begin(&scene.sections[me]) == WEIR_OK);
+}
+
 /* One number in both, if neither has moved since the beginning. */
 static void commit_both(size_t me)
 {
@@ -185,6 +193,8 @@ static void change_shared_if_sole(void)
 	LETTER('o', "take a handle on the object, look, release it", look_behind()) \
 	LETTER('w', "assign bytes", write_bytes(me)) \
 	LETTER('u', "update the bytes", update_bytes()) \
+	LETTER('b', "begin a read section", begin_section(me)) \
+	LETTER('e', "end the read section", (void)weir_read_section_end(&scene.sections[me])) \
 	LETTER('p', "assign a pointer, and collect", write_pointer(me)) \
 	LETTER('m', "commit both, expecting the first versions", commit_both(me)) \
 	LETTER('s', "take a snapshot of both", snapshot_both()) \
@@ -226,6 +236,11 @@ static const struct row {
 	{"value_handle_beside_write_and_collection", {"h", "wf"}, 0, false},
 	{"value_pointer_beside_write", {"o", "p"}, 0, false},
 	{"value_2_updates", {"u", "u"}, 0, false},
+	/*
+	 * While the section is open, an era passes, and a read announces the new one. So the update goes the
+	 * short way with an old hi. The other thread replaces the new version before it has its stamp.
+	 */
+	{"value_update_in_a_section_beside_write_and_collection", {"bphue", "wf"}, 0, false},
 	{"value_mixed_commit_beside_snapshot", {"m", "s"}, 0, false},
 	{"value_mixed_commit_beside_write_of_bytes", {"m", "w"}, 0, false},
 	{"value_mixed_commit_beside_write_of_pointer", {"m", "p"}, 0, false},

@@ -140,7 +140,7 @@ static void settle_in_vain(struct weiri_record *record, weir_queue *queue, _Atom
 
 	if (WEIRI_LIKELY(!is_current(readiness)) || weiri_ready_fd_is_dark(&readiness->ready_fd))
 		return;
-	/* No fence: the call has changed nothing. */
+	/* No fence: if the call has changed something, it settles once more, with the fence. */
 	settle_one(record, queue, place, weiri_ready_fd_settle, look);
 }
 

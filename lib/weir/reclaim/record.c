@@ -308,6 +308,12 @@ WEIRI_COLD struct weiri_record *weiri_record_register(void)
 	return record;
 }
 
+WEIRI_NOINLINE struct weiri_record *weiri_record_get_anew(void)
+{
+	weiri_compiler_barrier(); /* so that no optimizer of the whole program joins two calls */
+	return weiri_record_get();
+}
+
 enum weir_status weir_reclaim_prepare_thread(void)
 {
 	return weiri_record_get() != NULL ? WEIR_OK : WEIR_RESOURCE_EXHAUSTED;

@@ -124,6 +124,14 @@ static inline struct weiri_record *weiri_record_get(void)
 	return WEIRI_LIKELY(record != NULL) ? record : weiri_record_register();
 }
 
+/*
+ * The same, for a caller that has read weiri_record_mine, and then called a function of the user. A
+ * coroutine that waits in the function may continue on another thread. But to a compiler a function
+ * runs on one thread, and it may keep the address of a thread-local variable over a call. clang does
+ * so for AArch64, and for x86-64 with -Dtls=dynamic. So this function is not inlined.
+ */
+struct weiri_record *weiri_record_get_anew(void);
+
 /* Returns what this thread keeps for itself, or NULL if it has no record. */
 static inline struct weiri_own *weiri_own_mine(void)
 {

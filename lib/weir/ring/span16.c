@@ -87,8 +87,9 @@
  *   and every thread that meets TOMB, in any lap, knows that the ring is closed and drained.
  * Progress: lock-free. If a publish or a move fails, another has succeeded; likewise if the head's
  *   slot turns out to hold a newer span, or the tail turns out to be covered. An enqueue waits for
- *   no arena. An enqueue of k values that finds an arena takes 2 + (k - 1) / LONGEST
- *   read-modify-writes, a dequeue of m values takes 1, if no other thread interferes.
+ *   no arena. If no other thread interferes, an enqueue of k values makes 1 + (k - 1) / longest
+ *   spans. Each takes 2 read-modify-writes, the exchange for an arena and the CAS; a span of one
+ *   value takes the CAS alone. A dequeue of m values takes 1.
  *   A walk from a hint that is d tickets old looks at about 10 + 2 log2(d) slots while spans have
  *   one length. A probe into the middle of a longer span finds nothing, so in the worst case it
  *   looks at each span of the last lap once.

@@ -327,7 +327,9 @@ bool weiri_pending_serve(struct weiri_scope *scope, struct weiri_list *list, str
 	while (outcome != WEIRI_PENDING_STUCK && (node = weiri_list_next(scope, list, node)) != NULL) {
 		weir_pending *pending = weiri_pending_entry_of(node)->pending;
 
-		if (pending->kind->needs_nothing != NULL && pending->kind->needs_nothing(pending))
+		/* [relaxed] A canceller without a record leaves CANCEL to the next claimer; a later walk finds it. */
+		if (pending->kind->needs_nothing != NULL && (weiri_load_relaxed(&pending->state) & WEIRI_PENDING_CANCEL) == 0 &&
+		    pending->kind->needs_nothing(pending))
 			continue;
 		if (!weiri_pending_claim(pending))
 			continue;

@@ -130,7 +130,7 @@ struct weiri_pending_kind {
 	enum weiri_pending_outcome (*attempt)(struct weiri_scope *scope, weir_pending *pending, bool *moved);
 	/*
 	 * Called in the scope, after a change, by a thread without the claim. Returns true if an attempt
-	 * would do nothing: the thread then passes the operation by. NULL: always false.
+	 * would do nothing: the thread then passes the operation by, unless it is cancelled. NULL: always false.
 	 */
 	bool (*needs_nothing)(const weir_pending *pending);
 	/*

@@ -126,7 +126,8 @@ static bool darken(struct weiri_ready_fd *ready_fd, uint64_t seen, weiri_ready_f
 	} else {
 		/*
 		 * This thread looks for the one that set CHECK, too. [relaxed, F1] C11 orders the fence after
-		 * a store of this thread, so it stores what is there. The fence makes it a release.
+		 * a store of this thread, so it stores what is there. What P1 carries passes through: a
+		 * read-modify-write continues the release sequence.
 		 */
 		(void)weiri_fetch_add_relaxed(&ready_fd->word, UINT64_C(0));
 	}

@@ -9,8 +9,15 @@
  * without the second read. Every other case goes there: a handle on what is published, a history, no
  * free first slot, a head that moves or has no stamp yet, an exhausted budget.
  *
+ * The section. Once the CAS has published the new version, any thread may stamp, replace and retire
+ * it. Only the section keeps it until this thread has stamped it, too. If the section was entered for
+ * this, its lo and hi are an era that was read after the birth of the version. But a section may have
+ * been open already, and eras may have passed since. Then its hi is raised first. On the general path
+ * weiri_section_read() does so.
+ *
  * The function may end the thread, wait as a coroutine and continue on another thread, or call Weir.
- * So the record is read again after it, and the slot is found by its address.
+ * So the record is read again after it (weiri_record_get_anew()), and the slot is found by its
+ * address.
  *
  * Linearization, progress: those of a write (version.h). A failed CAS means that another succeeded.
  * Checked: tests/test_value.c, stress/model/check_value.c, stress scenario value.
@@ -18,6 +25,7 @@
 #ifndef WEIRI_VAR_IN_PLACE_H
 #define WEIRI_VAR_IN_PLACE_H
 
+#include <limits.h>
 #include <weir/value.h>
 
 #include "var/box.h"
@@ -25,10 +33,10 @@
 #include "var/install.h"
 #include "var/kind.h"
 
-/* Outcomes of an attempt, besides the statuses. */
+/* Outcomes of an attempt, besides what the function returns: a status, or any number it takes for one, such as -1. */
 enum {
-	WEIRI_LOST = -1, /* another writer came first */
-	WEIRI_UNFIT = -2 /* not the common case; nothing was done */
+	WEIRI_LOST = INT_MIN,     /* another writer came first */
+	WEIRI_UNFIT = INT_MIN + 1 /* not the common case; nothing was done */
 };
 
 /*
@@ -79,6 +87,12 @@ static WEIRI_ALWAYS_INLINE bool weiri_replace_held(struct weiri_record *record, 
 	struct weiri_scope scope = weiri_scope_enter(record);
 	bool is_replaced;
 
+	if (WEIRI_UNLIKELY(scope.outer != 0)) {
+		/* I1 of section.h: the era is read after the birth of the new version, which hi must not precede. */
+		uint64_t reserved = weiri_section_reserved(record);
+
+		(void)weiri_section_raise(record, &reserved, 0);
+	}
 	weiri_version_set_base(version, base);
 	is_replaced = weiri_write_replace(&scope, var, base, base, version);
 	if (WEIRI_LIKELY(is_replaced))
@@ -110,7 +124,7 @@ static WEIRI_ALWAYS_INLINE int weiri_update_in_place(weir_var *var, weir_update_
 	}
 	next = weiri_value_shown(var, version->shown);
 	status = fn(context, &current, &next, error);
-	record = weiri_record_get();
+	record = weiri_record_get_anew();
 	if (WEIRI_UNLIKELY(status != WEIR_OK || next.room != version->shown || next.size != var->size ||
 	                   next.kind != WEIR_VAR_INLINE || record == NULL)) {
 		weir_read_release(&current);

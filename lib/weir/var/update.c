@@ -62,7 +62,7 @@ static enum weir_status compute_version(const weir_var *var, const struct comput
 
 	if (status != WEIR_OK)
 		return status;
-	record = weiri_record_get();
+	record = weiri_record_get_anew();
 	*version = record != NULL ? weiri_version_of_value(record, var, &next) : NULL;
 	if (*version == NULL || next.kind == WEIR_VAR_TENSOR) /* the version has a reference of its own */
 		weiri_value_drop(var, &next);
@@ -99,7 +99,7 @@ static enum weir_status compute_in_place(const weir_var *var, const struct compu
 	next = weiri_value_shown(var, (*version)->shown);
 	status = computation->of_values(computation->context, current, &next, error);
 	if (WEIRI_LIKELY(status == WEIR_OK && next.room == (*version)->shown && next.size == var->size &&
-	                 next.kind == WEIR_VAR_INLINE && weiri_record_get() != NULL))
+	                 next.kind == WEIR_VAR_INLINE && weiri_record_get_anew() != NULL))
 		return WEIR_OK;
 	return (enum weir_status)weiri_refuse_in_place(var, status, &next, *version, error);
 }
@@ -117,7 +117,7 @@ static int try_update(weir_var *var, const struct computation *computation, cons
 
 	if (status != WEIR_OK)
 		return (int)status;
-	record = weiri_record_mine;
+	record = weiri_record_get_anew(); /* not NULL: the version was made with it */
 	if (published != NULL)
 		weiri_hold(record, version, &handle); /* its number is set afterwards */
 	if (weiri_install(record, var, current->version, version, &handle.version) == WEIR_OK) {
@@ -205,7 +205,7 @@ enum weir_status weir_var_update_value(weir_var *var, weir_update_value_fn *fn, 
 	                 var->history == 0)) {
 		int outcome = weiri_update_in_place(var, fn, context, error);
 
-		if (WEIRI_LIKELY(outcome >= 0))
+		if (WEIRI_LIKELY(outcome != WEIRI_LOST && outcome != WEIRI_UNFIT))
 			return (enum weir_status)outcome;
 		if (outcome == WEIRI_LOST)
 			back_off(0);
