@@ -63,6 +63,10 @@
  *   consumer sets `waits` before it looks at what is undone. Both do so by read-modify-writes, and so
  *   does the finish that wakes the consumer and clears it. If the consumer is first, the helper goes on.
  *   Otherwise the consumer acquires the free turn and the helper's bit, and summons.
+ *   A finish may clear a later wait than that for its slot: something else has resumed the consumer, which
+ *   has taken the slot, and waits for the next one. The clear acquires this wait, so the wake that follows
+ *   finds the turn with which the consumer waits, or a later state (T2 of turn.h), and the consumer looks
+ *   again. With a relaxed clear it could find the turn FREE, as the consumer left it between its two waits.
  * Pairs
  *   P1  finish -> poll: the slot
  *   P2  report (room) -> filler: the freed slots
@@ -74,7 +78,8 @@
  *   P7  claim -> later claims, and through them the takes: where the slot is was read. The n-th take,
  *       from 0, writes freed[n % size] over what the claim of element n reads. It takes one of n + 1
  *       finished elements, so one of them was claimed with n or after it
- *   P8  rest -> fall_asleep: the turn that is left to a consumer that hurries
+ *   P8  rest -> fall_asleep: the turn that is left to a consumer that hurries;
+ *       fall_asleep -> finish: the turn of the wait that the finish clears
  * Linearization: an element is taken at the consumer's read of DONE, with the consumer's turn.
  * Progress: polls, finishes and closes are lock-free, apart from the stages below and the functions
  *   of the user. A stopped thread holds back the element that it claimed; in an ordered window also
@@ -232,10 +237,18 @@ static bool is_sample(const struct weiri_window *window, uint64_t n)
 	return false;
 }
 
-bool weiri_window_hurries; /* check_window.c sets it */
+/* check_window.c sets these. */
+bool weiri_window_hurries;
+size_t weiri_window_run = RUN;
+
 static bool hurries(const struct weiri_window *window)
 {
 	return weiri_window_hurries && window->work == NULL;
+}
+
+static size_t run_length(void)
+{
+	return weiri_window_run;
 }
 #else
 static bool is_short(const struct weiri_window *window);
@@ -253,6 +266,11 @@ static bool is_sample(const struct weiri_window *window, uint64_t n)
 static bool hurries(const struct weiri_window *window)
 {
 	return weiri_load_relaxed(&window->hurries) != 0 && cost_ns(window) < WORTH_NS; /* [relaxed] a hint */
+}
+
+static size_t run_length(void)
+{
+	return RUN;
 }
 #endif
 
@@ -395,7 +413,11 @@ static void finish(struct weiri_window *window, struct slot *slot)
 		is_awaited = weiri_exchange_acq_rel(&slot->state, DONE) == AWAITED;
 	}
 	if (is_awaited) {
-		(void)weiri_exchange_relaxed(&window->waits, 0u); /* [relaxed] keeps the sequence of P8; see W6 */
+		/*
+		 * [P8 acq_rel] keeps the sequence, and acquires the wait that it clears: the wake must find that
+		 * wait's turn, which may be a later one than the slot's
+		 */
+		(void)weiri_exchange_acq_rel(&window->waits, 0u);
 		window->consumer->wake(window->consumer);
 	}
 }
@@ -536,7 +558,7 @@ static size_t most_to_read(const struct weiri_window *window, enum weiri_help he
 {
 	if (is_short(window))
 		return window->size;
-	return window->work == NULL && help == WEIRI_HELP_ALWAYS ? RUN : 1;
+	return window->work == NULL && help == WEIRI_HELP_ALWAYS ? run_length() : 1;
 }
 
 static void fill(struct weiri_window *window, enum weiri_help help)
@@ -670,7 +692,7 @@ void weiri_window_begin(struct weiri_window *window)
 static bool fall_asleep(struct weiri_window *window)
 {
 	weiri_store_relaxed(&window->gauge->asleep, 1u); /* [relaxed] see struct weiri_gauge */
-	/* [P8 acq_rel] pairs with needs_helper() */
+	/* [P8 acq_rel] pairs with needs_helper() and finish() */
 	(void)weiri_exchange_acq_rel(&window->waits, 1u);
 	if (!is_undone(window))
 		return true;
