@@ -16,17 +16,19 @@
  * thread.
  *
  * The consumer that finds its slot unfinished may do what is undone, too (enum weiri_help). A worker
- * of the pool always does, and so needs no other thread. A thread outside does if the work is short:
- * what one element costs is measured. If the whole window costs less than to wake a worker and to be
- * woken (SHORT_NS), no helper is summoned at all; nor if only the reading runs ahead, and the consumer
- * comes back so soon that what it does elsewhere during a whole window takes less (hurries()). A helper
- * that runs then rests as soon as the consumer does not wait, and the consumer reads by itself: the
- * elements stay in the caches of one thread, and none is handed over. If an element costs up to WORTH_NS, helpers and
- * consumer share the work; where there is only a turn to share (a prefetch), the consumer leaves it to a
- * helper that runs. Beyond that the consumer marks the slot AWAITED and returns
- * WEIR_WOULD_BLOCK; whoever finishes the slot wakes it. So a call that may take long never runs
- * where a deadline, a token or the end of the iterator would have to interrupt it; and the elements
- * of an unordered window, which may overtake each other, are left to the helpers.
+ * of the pool always does, and so needs no other thread. A thread outside does if it waits without
+ * deadline and token, and the work is short: what one element costs is measured. If the whole window
+ * costs less than to wake a worker and to be woken (SHORT_NS), it summons no helper at all; nor if only
+ * the reading runs ahead, and the consumer comes back so soon that what it does elsewhere during a whole
+ * window takes less (hurries()). A helper that runs then rests as soon as the consumer does not wait, and
+ * the consumer reads by itself: the elements stay in the caches of one thread, and none is handed over.
+ * If an element costs up to WORTH_NS, helpers and consumer share the work; where there is only a turn to
+ * share (a prefetch), the consumer leaves it to a helper that runs. Beyond that, and with a deadline, a
+ * token or an operation that was only started, the consumer summons a helper, marks the slot AWAITED and
+ * returns WEIR_WOULD_BLOCK; whoever finishes the slot wakes it. So no call runs where a deadline, a token
+ * or a cancelled handle would have to interrupt it, and none that was measured to take long where the end
+ * of the iterator would. The elements of an unordered window, which may overtake each other, are left to
+ * the helpers.
  *
  * Neither side waits. The filler that finds no free slot, or nothing below, leaves its turn stuck;
  * the consumer that frees slots, or the window below, resumes it. The consumer reports free slots
