@@ -179,6 +179,72 @@ Test(dataset_start, operations_that_wait_end_in_their_order)
 	finish(dataset, iterator, pool);
 }
 
+/* A reader that is quick, and so is measured to be short, up to the element that it holds back. */
+struct reader {
+	int64_t next, held;
+	struct weiri_latch let_go;
+	pthread_t asks;
+	bool was_run_by_asker; /* what the reader must not be: its caller could not be told of a deadline */
+};
+
+static enum weir_status read_number(void *context, void *state, weir_tensor *out[], weir_error *error)
+{
+	struct reader *reader = context;
+
+	(void)state, (void)error;
+	reader->was_run_by_asker |= pthread_equal(pthread_self(), reader->asks) != 0;
+	if (reader->next > reader->held)
+		return WEIR_OUT_OF_RANGE;
+	/* If the asker is here, nobody would let it go. */
+	while (reader->next == reader->held && !reader->was_run_by_asker && !weiri_latch_is_set(&reader->let_go))
+		(void)sched_yield();
+	return weir_tensor_scalar_i64(reader->next++, &out[0]);
+}
+
+static weir_dataset *data_reader(struct reader *reader, int64_t held)
+{
+	struct weir_dataset_generator generator = {WEIR_DATASET_GENERATOR_INIT, .next = read_number, .context = reader};
+	enum weir_dtype dtype = WEIR_I64;
+	struct weir_dataset_options options = {WEIR_DATASET_OPTIONS_INIT, .dtypes = &dtype, .width = 1};
+	weir_dataset *dataset = NULL;
+
+	*reader = (struct reader){.held = held, .asks = pthread_self()};
+	weiri_latch_init(&reader->let_go);
+	cr_assert_eq(weir_dataset_generate(&generator, &options, &dataset, NULL), WEIR_OK);
+	return dataset;
+}
+
+/*
+ * The operations come back at once, so their window hurries; and as a whole it is short. A call without
+ * deadline would read itself. An operation may be cancelled, or end with its step: it leaves all to helpers.
+ */
+Test(dataset_start, does_not_wait_for_a_reader_of_what_is_read_ahead)
+{
+	enum { HELD = 100 };
+
+	for (size_t size = 1; size <= 8; size *= 8) {
+		/* One thread may be held back in the reader before the others pass on what was read before. */
+		weir_pool *pool = data_pool(2);
+		struct reader reader;
+		weir_dataset *dataset = data_prefetch(data_reader(&reader, HELD), size);
+		weir_iterator *iterator = data_iterate(dataset, pool);
+		struct given given;
+
+		for (int64_t i = 0; i < HELD; i++) {
+			weir_pending_release(start(iterator, &given));
+			await(&given);
+			cr_expect_eq(given.number, i);
+		}
+		weir_pending_release(start(iterator, &given));
+		cr_expect_not(has_ended(&given), "its reader is held back");
+		weiri_latch_set(&reader.let_go);
+		await(&given);
+		cr_expect_eq(given.number, HELD);
+		finish(dataset, iterator, pool);
+		cr_expect_not(reader.was_run_by_asker);
+	}
+}
+
 Test(dataset_start, a_cancelled_operation_loses_no_element)
 {
 	weir_pool *pool = data_pool(1);

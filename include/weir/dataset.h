@@ -236,10 +236,12 @@ WEIR_API enum weir_status weir_dataset_padded_batch(weir_dataset *input, size_t 
 
 /*
  * Up to `size` elements are computed before they are asked for, by tasks of the iterator's pool,
- * beginning with the first call of weir_iterator_next(). 0: none. Options: none. Callers without
- * deadline and token that come back at once, over many elements, compute them themselves if each takes
- * less than 0.1 ms: nothing would be gained by handing them over. That ends when they take longer to
- * come back.
+ * beginning with the first call that asks for one. 0: none. Options: none. Callers of
+ * weir_iterator_next() without deadline and token that come back at once, over many elements, compute
+ * them themselves if each takes less than 0.1 ms: nothing would be gained by handing them over. That
+ * ends when they take longer to come back. Calls with a deadline or a token compute them only on a
+ * thread of the pool, or if it has none; weir_iterator_start_next(), and so a node of weir_op_next(),
+ * never does.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_dataset_prefetch(weir_dataset *input, size_t size,

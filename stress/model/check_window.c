@@ -16,12 +16,14 @@
 #include "data/window.h"
 #include "model/scope.h"
 
-enum { MOST = 3 };
+enum { MOST = 3, RESUMER = 2 };
 
 struct scope {
 	size_t size, elements, takers, takes, helps;
 	enum weiri_help help; /* of the takers */
 	bool has_work, is_unordered, closes, counts, hurries;
+	size_t run;   /* elements that a helper reads in a row; 0: as many as there are */
+	bool resumes; /* thread RESUMER runs no tasks, but resumes the takers' turn once */
 };
 
 static struct scene {
@@ -165,10 +167,17 @@ static void setup(void *context)
 	                                    &scene.window, &error) == WEIR_OK);
 }
 
-/* The first threads take, and perhaps the first one closes the window; the others run tasks. */
+/*
+ * The first threads take, and perhaps the first one closes the window; the others run tasks. One may stand for
+ * whatever else wakes the takers: another window of their iterator, a thread that looks again after a while.
+ */
 static void run(void *context, size_t who)
 {
 	(void)context;
+	if (scene.scope.resumes && who == RESUMER) {
+		(void)weiri_turn_resume(&scene.turn);
+		return;
+	}
 	if (who >= scene.scope.takers) {
 		for (size_t i = 0; i < scene.scope.helps; i++)
 			(void)weir_pool_help(scene.pool, 1);
@@ -210,6 +219,7 @@ static struct weir_model_program program_of(const char *name, size_t threads, st
 {
 	scene = (struct scene){.scope = scope};
 	weiri_window_hurries = scope.hurries;
+	weiri_window_run = scope.run != 0 ? scope.run : SIZE_MAX;
 	return (struct weir_model_program){name, threads, &scene, sizeof(scene), setup, run, finish};
 }
 
@@ -220,7 +230,7 @@ static int check(const char *name, size_t threads, enum search search, struct sc
 	if (search == ONLY_LONG && !scope_long())
 		return 0;
 	if (search == COMPLETE || (search == LONG && scope_long()))
-		return scope_merged(&program, scope_long() ? 0 : 200000);
+		return scope_merged(&program, scope_long() ? 0 : 300000);
 	return scope_preemptions(&program, scope_long() ? 5 : 1);
 }
 
@@ -298,6 +308,21 @@ static int check_hurried(void)
 	return failed;
 }
 
+/*
+ * A taker that something else wakes waits again, for a later element, while the helper that finished the
+ * element before still has to wake it.
+ */
+static int check_woken(void)
+{
+	struct scope scope = {.size = 2, .elements = 2, .takers = 1, .takes = 3, .helps = 1, .run = 1};
+	struct weir_model_program program;
+
+	scope.help = WEIRI_HELP_IF_SHORT;
+	scope.hurries = scope.resumes = true;
+	program = program_of("window_hurried_woken", 3, scope);
+	return scope_preemptions(&program, scope_long() ? 3 : 2);
+}
+
 static int check_three(void)
 {
 	struct scope scope = {.size = 2, .elements = 2, .takers = 1, .takes = 2, .helps = 2};
@@ -350,6 +375,7 @@ int main(int argc, char **argv)
 	failed |= check_two();
 	failed |= check_closed();
 	failed |= check_hurried();
+	failed |= check_woken();
 	failed |= check_three();
 	failed |= check_stopped();
 	return failed;

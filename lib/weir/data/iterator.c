@@ -15,12 +15,13 @@
  * a filler that such a thread has resumed. So this thread looks again every millisecond.
  *
  * An operation that was started holds no thread. Its attempt only takes the turn: no function of the
- * user runs in an attempt. With a pool, the turn passes to a task, which polls and *keeps* what came
- * with the iterator; whoever takes the turn next gets that, at once. So an operation that is
- * cancelled meanwhile loses nothing. A thread that must help does not wait for a task that has not
- * begun, since only it may be there to run it: it *steals* the turn, and the task then does nothing.
- * Without a pool, and so without windows, the operation completes
- * with the turn, and its completion polls.
+ * user runs in an attempt. With a pool, the thread that starts it polls at once if the stages above the
+ * windows have no function of the user, and leaves windows to their helpers. Otherwise the turn passes
+ * to a task, which polls and *keeps* what came with the iterator; whoever takes the turn next gets that,
+ * at once. So an operation that is cancelled meanwhile loses nothing. A thread that must help does not
+ * wait for a task that has not begun, since only it may be there to run it: it *steals* the turn, and
+ * the task then does nothing. Without a pool, and so without windows, the operation completes with the
+ * turn, and its completion polls.
  *
  * Invariants
  *   D1  the stages between the root and the first windows are polled and closed only with the turn
@@ -535,12 +536,15 @@ static enum weir_status start_next(weir_iterator *iterator, const struct start *
 {
 	enum weir_status status = WEIR_CANCELLED;
 
-	/* What needs no function of the user, and so no time, is polled here. */
+	/*
+	 * What needs no function of the user, and so no time, is polled here. Reading ahead is left to helpers: it
+	 * may take long, and a step's deadline and a handle's cancel would not interrupt it (enum weiri_help).
+	 */
 	if (iterator->reading.pool != NULL && !iterator->runs_functions && weiri_turn_take(&iterator->turn)) {
 		if (iterator->kept.is_there)
 			give(iterator);
 		else
-			poll_and_keep(iterator, WEIRI_HELP_IF_SHORT);
+			poll_and_keep(iterator, WEIRI_HELP_NEVER);
 	}
 	if (!weiri_gate_enter(&iterator->calls)) /* for the operation */
 		return fail_ending(iterator, error);

@@ -82,7 +82,7 @@ struct weir_dataset {
  * (window.c).
  */
 enum weiri_help {
-	WEIRI_HELP_NEVER,    /* the caller has a deadline or a token, which a function of the user does not know */
+	WEIRI_HELP_NEVER,    /* a deadline, a token or a handle may end it, of which a function of the user does not know */
 	WEIRI_HELP_IF_SHORT, /* if less is lost by working than by waiting */
 	WEIRI_HELP_ALWAYS    /* the caller is a worker of the pool, or there are none */
 };

@@ -16,17 +16,19 @@
  * thread.
  *
  * The consumer that finds its slot unfinished may do what is undone, too (enum weiri_help). A worker
- * of the pool always does, and so needs no other thread. A thread outside does if the work is short:
- * what one element costs is measured. If the whole window costs less than to wake a worker and to be
- * woken (SHORT_NS), no helper is summoned at all; nor if only the reading runs ahead, and the consumer
- * comes back so soon that what it does elsewhere during a whole window takes less (hurries()). A helper
- * that runs then rests as soon as the consumer does not wait, and the consumer reads by itself: the
- * elements stay in the caches of one thread, and none is handed over. If an element costs up to WORTH_NS, helpers and
- * consumer share the work; where there is only a turn to share (a prefetch), the consumer leaves it to a
- * helper that runs. Beyond that the consumer marks the slot AWAITED and returns
- * WEIR_WOULD_BLOCK; whoever finishes the slot wakes it. So a call that may take long never runs
- * where a deadline, a token or the end of the iterator would have to interrupt it; and the elements
- * of an unordered window, which may overtake each other, are left to the helpers.
+ * of the pool always does, and so needs no other thread. A thread outside does if it waits without
+ * deadline and token, and the work is short: what one element costs is measured. If the whole window
+ * costs less than to wake a worker and to be woken (SHORT_NS), it summons no helper at all; nor if only
+ * the reading runs ahead, and the consumer comes back so soon that what it does elsewhere during a whole
+ * window takes less (hurries()). A helper that runs then rests as soon as the consumer does not wait, and
+ * the consumer reads by itself: the elements stay in the caches of one thread, and none is handed over.
+ * If an element costs up to WORTH_NS, helpers and consumer share the work; where there is only a turn to
+ * share (a prefetch), the consumer leaves it to a helper that runs. Beyond that, and with a deadline, a
+ * token or an operation that was only started, the consumer summons a helper, marks the slot AWAITED and
+ * returns WEIR_WOULD_BLOCK; whoever finishes the slot wakes it. So no call runs where a deadline, a token
+ * or a cancelled handle would have to interrupt it, and none that was measured to take long where the end
+ * of the iterator would. The elements of an unordered window, which may overtake each other, are left to
+ * the helpers.
  *
  * Neither side waits. The filler that finds no free slot, or nothing below, leaves its turn stuck;
  * the consumer that frees slots, or the window below, resumes it. The consumer reports free slots
@@ -63,6 +65,10 @@
  *   consumer sets `waits` before it looks at what is undone. Both do so by read-modify-writes, and so
  *   does the finish that wakes the consumer and clears it. If the consumer is first, the helper goes on.
  *   Otherwise the consumer acquires the free turn and the helper's bit, and summons.
+ *   A finish may clear a later wait than that for its slot: something else has resumed the consumer, which
+ *   has taken the slot, and waits for the next one. The clear acquires this wait, so the wake that follows
+ *   finds the turn with which the consumer waits, or a later state (T2 of turn.h), and the consumer looks
+ *   again. With a relaxed clear it could find the turn FREE, as the consumer left it between its two waits.
  * Pairs
  *   P1  finish -> poll: the slot
  *   P2  report (room) -> filler: the freed slots
@@ -74,7 +80,8 @@
  *   P7  claim -> later claims, and through them the takes: where the slot is was read. The n-th take,
  *       from 0, writes freed[n % size] over what the claim of element n reads. It takes one of n + 1
  *       finished elements, so one of them was claimed with n or after it
- *   P8  rest -> fall_asleep: the turn that is left to a consumer that hurries
+ *   P8  rest -> fall_asleep: the turn that is left to a consumer that hurries;
+ *       fall_asleep -> finish: the turn of the wait that the finish clears
  * Linearization: an element is taken at the consumer's read of DONE, with the consumer's turn.
  * Progress: polls, finishes and closes are lock-free, apart from the stages below and the functions
  *   of the user. A stopped thread holds back the element that it claimed; in an ordered window also
@@ -232,10 +239,18 @@ static bool is_sample(const struct weiri_window *window, uint64_t n)
 	return false;
 }
 
-bool weiri_window_hurries; /* check_window.c sets it */
+/* check_window.c sets these. */
+bool weiri_window_hurries;
+size_t weiri_window_run = RUN;
+
 static bool hurries(const struct weiri_window *window)
 {
 	return weiri_window_hurries && window->work == NULL;
+}
+
+static size_t run_length(void)
+{
+	return weiri_window_run;
 }
 #else
 static bool is_short(const struct weiri_window *window);
@@ -253,6 +268,11 @@ static bool is_sample(const struct weiri_window *window, uint64_t n)
 static bool hurries(const struct weiri_window *window)
 {
 	return weiri_load_relaxed(&window->hurries) != 0 && cost_ns(window) < WORTH_NS; /* [relaxed] a hint */
+}
+
+static size_t run_length(void)
+{
+	return RUN;
 }
 #endif
 
@@ -395,7 +415,11 @@ static void finish(struct weiri_window *window, struct slot *slot)
 		is_awaited = weiri_exchange_acq_rel(&slot->state, DONE) == AWAITED;
 	}
 	if (is_awaited) {
-		(void)weiri_exchange_relaxed(&window->waits, 0u); /* [relaxed] keeps the sequence of P8; see W6 */
+		/*
+		 * [P8 acq_rel] keeps the sequence, and acquires the wait that it clears: the wake must find that
+		 * wait's turn, which may be a later one than the slot's
+		 */
+		(void)weiri_exchange_acq_rel(&window->waits, 0u);
 		window->consumer->wake(window->consumer);
 	}
 }
@@ -536,7 +560,7 @@ static size_t most_to_read(const struct weiri_window *window, enum weiri_help he
 {
 	if (is_short(window))
 		return window->size;
-	return window->work == NULL && help == WEIRI_HELP_ALWAYS ? RUN : 1;
+	return window->work == NULL && help == WEIRI_HELP_ALWAYS ? run_length() : 1;
 }
 
 static void fill(struct weiri_window *window, enum weiri_help help)
@@ -670,7 +694,7 @@ void weiri_window_begin(struct weiri_window *window)
 static bool fall_asleep(struct weiri_window *window)
 {
 	weiri_store_relaxed(&window->gauge->asleep, 1u); /* [relaxed] see struct weiri_gauge */
-	/* [P8 acq_rel] pairs with needs_helper() */
+	/* [P8 acq_rel] pairs with needs_helper() and finish() */
 	(void)weiri_exchange_acq_rel(&window->waits, 1u);
 	if (!is_undone(window))
 		return true;
