@@ -306,15 +306,15 @@ static void note_return(struct weiri_window *window)
 {
 	double away_ns = (double)(weir_now_ns() - window->left_ns);
 
-	if (away_ns > AWAY_NS)
-		away_ns = AWAY_NS;
+	if (away_ns > (double)AWAY_NS)
+		away_ns = (double)AWAY_NS;
 	window->left_ns = 0;
 	if (window->returns < WINDOWS * window->size)
 		window->returns++;
 	window->away_ns += (away_ns - window->away_ns) / (double)window->returns;
 	/* [relaxed] a hint */
 	if (window->returns >= window->size)
-		weiri_store_relaxed(&window->hurries, (uint32_t)(window->away_ns * (double)window->size < SHORT_NS));
+		weiri_store_relaxed(&window->hurries, (uint32_t)(window->away_ns * (double)window->size < (double)SHORT_NS));
 }
 
 static enum weiri_help help_of(const struct weiri_window *window)
