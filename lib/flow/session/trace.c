@@ -674,7 +674,7 @@ static bool fits_brief(const struct weiri_trace_buffer *buffer, const struct wei
 
 	*word = now_ns - brief->start_ns;
 	far |= *word >> WEIRI_TRACE_BRIEF_SEEN_SHIFT;
-	for (uint32_t i = 0; i < brief->seen_count; i++) {
+	for (uint32_t i = 0; i < WEIRI_TRACE_BRIEF_MOST && i < brief->seen_count; i++) {
 		uint64_t less = brief->seen[i] != 0 ? event - brief->seen[i] : 0;
 
 		far |= less >> WEIRI_TRACE_BRIEF_SEEN_BITS;
