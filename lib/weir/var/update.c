@@ -134,8 +134,9 @@ static int try_update(weir_var *var, const struct computation *computation, cons
 /*
  * Pauses after an attempt that another writer has overtaken, `lost` others before it. Writers that
  * try again at once overtake each other all the time, and each attempt takes the line of the head
- * from the other. While this one pauses, for 1.6 to 25 us on an AMD EPYC, the other updates many times. No
- * thread waits for another: the pause ends whatever others do.
+ * from the other. While this one pauses, for 1.6 to 25 us on an AMD EPYC, the other updates many
+ * times. No thread waits for another: the pause ends whatever others do. Dice, Hendler, Mirsky,
+ * "Lightweight Contention Management for Efficient Compare-and-Swap Operations", Euro-Par 2013.
  */
 static WEIRI_COLD void back_off(unsigned lost)
 {
