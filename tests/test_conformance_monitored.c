@@ -465,7 +465,10 @@ static size_t waiting_in(weir_tensor_queue *queue)
 	return (size_t)stats.waiting;
 }
 
-/* Waits until the run waits for the queue, and then reports that the session's device is gone. */
+/*
+ * Waits until the run waits for the queue, and then reports that the session's device is gone. The item
+ * comes when that run has left: one that is there earlier could still be taken in the first session.
+ */
 static enum weir_status lose_the_device(weir_coordinator *coordinator, void *context, weir_error *error)
 {
 	struct stuck *stuck = context;
@@ -476,6 +479,8 @@ static enum weir_status lose_the_device(weir_coordinator *coordinator, void *con
 	while (waiting_in(stuck->queue) == 0 && weir_now_ns() < deadline_ns)
 		(void)sched_yield();
 	(void)weir_coordinator_request_stop(coordinator, &(weir_error){WEIR_UNAVAILABLE, "the device is gone"});
+	while (waiting_in(stuck->queue) != 0 && weir_now_ns() < deadline_ns)
+		(void)sched_yield();
 	status = weir_tensor_queue_enqueue(stuck->queue, &seven, 1, deadline_ns, NULL, error);
 	weir_tensor_release(seven);
 	return status;
