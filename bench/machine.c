@@ -115,6 +115,10 @@ cJSON *bench_machine(void)
 
 	value_of("/proc/cpuinfo", "model name", text, sizeof(text));
 	(void)cJSON_AddStringToObject(machine, "processor", text);
+	value_of("/proc/cpuinfo", "cpu family", text, sizeof(text));
+	(void)cJSON_AddStringToObject(machine, "family", text);
+	value_of("/proc/cpuinfo", "model\t", text, sizeof(text));
+	(void)cJSON_AddStringToObject(machine, "model", text);
 	(void)cJSON_AddNumberToObject(machine, "processors", bench_processors());
 	value_of("/proc/cpuinfo", "flags", text, sizeof(text));
 	(void)cJSON_AddStringToObject(machine, "virtual", strstr(text, " hypervisor") != NULL ? "yes" : "not known to be");

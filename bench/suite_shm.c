@@ -185,10 +185,10 @@ static void measure_rate(const struct bench_workload *workload, const void *cont
 	finish(&s, workload);
 }
 
-/* As many kills as fit into ten times the duration, and not more than MOST_KILLS. */
+/* About as many kills as fit into five times the duration, and not more than MOST_KILLS. */
 static unsigned most_kills(const struct bench_workload *workload)
 {
-	unsigned most = workload->duration_ms * 20;
+	unsigned most = workload->duration_ms * 5;
 
 	return most < MOST_KILLS ? most : MOST_KILLS;
 }
@@ -277,7 +277,7 @@ static const char *const explain[][2] = {
 	{"kills survived",
      "three processes send messages of 64 bytes to one. One of the three is killed at a random moment, "
      "every 0.5 ms on average, and replaced. The figure is the number of kills after which nothing "
-     "arrives for 1 s, or a message is torn, lost or out of order. It is at most 20 for each ms of "
+     "arrives for 1 s, or a message is torn, lost or out of order. It is at most 5 for each ms of "
      "the duration, and 2,000; a contender with that number had not failed."},
 	{NULL, NULL},
 };

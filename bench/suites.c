@@ -1,5 +1,6 @@
 /*
- * suites.c - the suites in the order in which they run. A new suite is a file and a line here.
+ * suites.c - the suites in the order in which they run. A new suite is a file and a line here. Suite shm
+ * forks some thousand times, so it stands before those that leave much memory in the process.
  */
 #include <stddef.h>
 
@@ -12,6 +13,7 @@
 	X(queue) \
 	X(readiness) \
 	X(shuffle) \
+	X(shm) \
 	X(variable) \
 	X(snapshot) \
 	X(transaction) \
@@ -25,7 +27,6 @@
 	X(data) \
 	X(memory) \
 	X(wake) \
-	X(shm) \
 	X(dataflow)
 /* clang-format on */
 

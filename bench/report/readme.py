@@ -27,9 +27,21 @@ def kept(root):
     return found.group(1)
 
 
+def blocks(text):
+    """Yields the folder of each block of figures in a document: what its first mark names."""
+    yield from re.findall(r"<!-- figures of (\S+);[^>]*-->", text)
+
+
+def with_blocks(text, written):
+    """Returns the text with each block of figures replaced by what `written` has for its folder."""
+    for folder in blocks(text):
+        text = between(text, f"figures of {re.escape(folder)};", written(folder))
+    return text
+
+
 def between(text, mark, inside):
     """Returns the text with everything between the two marks replaced."""
-    begin, end = rf"<!-- {mark}[^>]*-->\n", f"<!-- end of {mark} -->"
+    begin, end = rf"<!-- {mark}[^>]*-->\n", f"<!-- end of {mark.split()[0]} -->"
     if not re.search(begin + ".*?" + re.escape(end), text, re.S):
         raise Missing(f"no marks <!-- {mark} --> ... {end}")
     return re.sub(f"({begin}).*?({re.escape(end)})",
@@ -169,7 +181,7 @@ def figures(results, folder):
     if machine.get("virtual") == "yes":
         virtual = ", a virtual machine, so use them as ratios only"
     return (f"Medians of {results.repeat} interleaved repetitions of {results.duration_ms} ms on "
-            f"{machine['processors']} processors of {machine['processor']}{virtual} "
+            f"{machine['processors']} processors of {results.processor}{virtual} "
             f"({machine.get('date', '')}).\nThe table shows the best of {contenders} queues. All "
             "of them, with quartiles, intervals and latencies, are in "
             f"[{folder}]({{root}}{folder}).\n\n{rings}\n\n{reader_table(results)}\n\n"

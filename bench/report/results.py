@@ -106,9 +106,25 @@ class Results:
 
     @property
     def processor(self):
-        """The name of the processor, without trade marks, frequency and number of cores."""
+        """
+        The name of the processor, without trade marks, frequency and number of cores. Where a virtual
+        machine hides the model, the generation of its cores stands in its place.
+        """
         name = self.machine["processor"]
-        return " ".join(re.sub(r"\([^)]*\)|\bCPU\b.*|@.*|\b\d+-Core\b.*", "", name).split()) or name
+        short = " ".join(re.sub(r"\([^)]*\)|\bCPU\b.*|@.*|\b\d+-Core\b.*", "", name).split()) or name
+        return f"{short} {self.generation()}".strip() if short == "AMD EPYC" else short
+
+    def generation(self):
+        """
+        Of an AMD EPYC, by its family and model. Older results do not have these; of them only Zen 5 is
+        known, because it alone has a first data cache of 48 KiB.
+        """
+        family, model = (str(self.machine.get(key, "")) for key in ("family", "model"))
+        if family == "25":
+            return "Zen 4" if model.isdigit() and int(model) >= 16 else "Zen 3"
+        large = any(cache.get("level") == "1" and cache.get("type") == "Data" and cache.get("size") == "48K"
+                    for cache in self.machine.get("caches", []))
+        return "Zen 5" if family == "26" or large else ""
 
     def suites(self):
         return list(dict.fromkeys(table.suite for table in self.tables))
