@@ -14,6 +14,9 @@ const struct ring_contender *const bench_rings[] = {
 	&weir_span16_contender,
 #endif
 	&weir_spsc_contender,
+#ifdef WEIR_BENCH_SHARED
+	&weir_shared_ring_contender,
+#endif
 #ifdef WEIR_BENCH_BOOST
 	&boost_ring_contender,
 #endif
@@ -129,6 +132,9 @@ const struct read_contender *const bench_readers[] = {
 	&weir_look_contender,
 	&weir_cache_contender,
 	&weir_read_section_contender,
+#ifdef WEIR_BENCH_SHARED
+	&weir_shared_read_contender,
+#endif
 #ifdef WEIR_BENCH_WEIR_URCU
 	&weir_urcu_read_contender,
 #endif

@@ -147,7 +147,8 @@ static void plan(struct bench_plan *plan, const struct bench_options *options)
 static const char *const explain[][2] = {
 	{"N readers", "each reader repeatedly takes the current value of 64 bytes, adds a word of it "
                   "to a sum, and releases it. The figure is nanoseconds of processor time per "
-                  "read. Weir's handle is taken and released through the shared library; \"+ "
+                  "read. Weir's handle is taken and released by calls of the library, which is inside the program, "
+                  "except \"shared library\"; \"+ "
                   "data\" also asks the library for the address of the value. \"weir section of 16\" takes "
                   "no handles: it reads 16 times in each read section."},
 	{"N readers beside W writers",

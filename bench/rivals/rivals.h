@@ -16,8 +16,8 @@ extern const struct ring_contender weir_ltq16_contender, weir_ltq64_contender, w
 	ck_fifo_ring_contender, ck_ring_contender, dpdk_hts_ring_contender, crossbeam_array_ring_contender,
 	crossbeam_channel_ring_contender, crossbeam_seg_ring_contender, dpdk_mt_ring_contender, dpdk_rts_ring_contender,
 	glib_ring_contender, moodycamel_ring_contender, mutex_ring_contender, nblfq_ring_contender, scq_ring_contender,
-	tbb_ring_contender, tbb_unbounded_ring_contender, urcu_rculfqueue_contender, urcu_wfcqueue_contender,
-	wcq_ring_contender, xenium_michael_scott_ring_contender, xenium_ramalhete_ring_contender,
+	tbb_ring_contender, tbb_unbounded_ring_contender, weir_shared_ring_contender, urcu_rculfqueue_contender,
+	urcu_wfcqueue_contender, wcq_ring_contender, xenium_michael_scott_ring_contender, xenium_ramalhete_ring_contender,
 	xenium_vyukov_ring_contender;
 extern const struct ring_contender weir_priority_contender, weir_multi_contender, mutex_heap_contender,
 	tbb_priority_contender, cds_ms_priority_contender;
@@ -25,15 +25,15 @@ extern const struct queue_contender weir_queue_contender, condition_queue_conten
 	glib_queue_contender, go_queue_contender, moodycamel_queue_contender, tbb_queue_contender;
 extern const struct queue_contender weir_shuffle_contender, mutex_shuffle_contender;
 extern const struct ring_contender weir_shuffle_try_contender, mutex_shuffle_try_contender;
-extern const struct read_contender weir_read_contender, weir_look_contender, weir_cache_contender,
-	weir_urcu_read_contender, weir_read_section_contender, acquire_read_contender, arc_swap_load_contender,
-	arc_swap_load_full_contender, crossbeam_epoch_contender, ck_epoch_read_contender, hazard_fence_read_contender,
-	hazard_membarrier_read_contender, left_right_read_contender, mutex_read_contender, rwlock_read_contender,
-	seqlock_read_contender, shared_ptr_read_contender, urcu_bp_called_contender, urcu_bp_inlined_contender,
-	urcu_count_read_contender, urcu_mb_called_contender, urcu_mb_inlined_contender, urcu_memb_called_contender,
-	urcu_memb_inlined_contender, urcu_qsbr_called_contender, urcu_qsbr_inlined_contender, xenium_debra_contender,
-	xenium_ebr_contender, xenium_he_contender, xenium_hp_contender, xenium_lfrc_contender, xenium_nebr_contender,
-	xenium_qsbr_contender, xenium_stamp_it_contender;
+extern const struct read_contender weir_shared_read_contender, weir_read_contender, weir_look_contender,
+	weir_cache_contender, weir_urcu_read_contender, weir_read_section_contender, acquire_read_contender,
+	arc_swap_load_contender, arc_swap_load_full_contender, crossbeam_epoch_contender, ck_epoch_read_contender,
+	hazard_fence_read_contender, hazard_membarrier_read_contender, left_right_read_contender, mutex_read_contender,
+	rwlock_read_contender, seqlock_read_contender, shared_ptr_read_contender, urcu_bp_called_contender,
+	urcu_bp_inlined_contender, urcu_count_read_contender, urcu_mb_called_contender, urcu_mb_inlined_contender,
+	urcu_memb_called_contender, urcu_memb_inlined_contender, urcu_qsbr_called_contender, urcu_qsbr_inlined_contender,
+	xenium_debra_contender, xenium_ebr_contender, xenium_he_contender, xenium_hp_contender, xenium_lfrc_contender,
+	xenium_nebr_contender, xenium_qsbr_contender, xenium_stamp_it_contender;
 extern const struct update_contender weir_update_contender, weir_inline_update_contender, weir_pointer_update_contender,
 	mutex_update_contender, shared_ptr_update_contender, urcu_update_contender, arc_swap_update_contender,
 	left_right_update_contender;

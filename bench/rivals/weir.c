@@ -1,5 +1,6 @@
 /*
- * weir.c - our rings and queues, called as a user calls them: through the shared library.
+ * weir.c - our rings and queues, called as a user calls them. The library is inside the program, as
+ * rivals of C++ and Rust are; weir_shared.c has it outside.
  */
 #include <stdlib.h>
 #include <weir/queue.h>
