@@ -105,6 +105,8 @@ static void add_alone(void *self)
 	(void)self;
 	for (int i = 0; i < ADDITIONS; i++)
 		value += 1;
+	if (value != ADDITIONS)
+		exit(3);
 }
 
 static void add_and_count(void *self)
