@@ -322,6 +322,8 @@ const struct dataflow_contender *const bench_dataflows[] = {
 	&weir_buffers_contender,
 	&weir_direct_queue_contender,
 	&loop_buffers_contender,
+	&loop_steps_contender,
+	&loop_counted_steps_contender,
 #ifdef WEIR_BENCH_TBB
 	&tbb_chain_contender,
 	&tbb_light_chain_contender,

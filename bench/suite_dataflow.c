@@ -138,7 +138,10 @@ static const char *const explain[][2] = {
 	{"1,000 calls in a chain; loop of 1,000 iterations; map of 1,000 rows",
      "the body of a function that returns its argument is run by a node that calls it, by a loop, or for each row "
      "of a tensor. The condition of the loop is a kernel that counts."},
-	{"runs of 8 additions, N threads", "N threads run one graph, each for itself: 1 is added to a float 8 times."},
+	{"runs of 8 additions, N threads",
+     "N threads run one graph, each for itself: 1 is added to a float 8 times. The loops have no graph: they show "
+     "what N threads cost on this machine by themselves, and what they cost when each run also counts who is inside "
+     "and takes and gives back spare memory, which all share."},
 	{NULL, NULL},
 };
 

@@ -2,7 +2,9 @@
  * test_function.c - functions: bodies by signature, calls, cases, loops, maps, and what is refused.
  */
 #include <math.h>
+#include <pthread.h>
 #include <sched.h>
+#include <weir/flow/callable.h>
 #include <weir/flow/function.h>
 #include <weir/flow/op_math.h>
 
@@ -147,6 +149,39 @@ Test(function, variables_are_part_of_the_signature)
 	kit_end(session, graph);
 	for (int i = 0; i < 2; i++)
 		weir_var_destroy(vars[i], NULL);
+}
+
+static enum weir_status build_take(void *context, weir_graph *body, const struct weir_argument arguments[],
+                                   weir_output results[], weir_error *error)
+{
+	(void)context;
+	return weir_op_dequeue(body, "take", arguments[0].queue, &results[0], 1, NULL, error);
+}
+
+static const struct weir_parameter one_queue[] = {{"q", WEIR_PARAMETER_QUEUE, 0, NULL}};
+
+Test(function, queues_are_part_of_the_signature)
+{
+	weir_function *take = kit_function("taker", build_take, NULL, one_queue, 1, 1);
+	weir_graph *graph = kit_graph();
+	weir_session *session = kit_session(graph, 0);
+	weir_tensor_queue *queues[2];
+
+	for (int i = 0; i < 2; i++) {
+		struct weir_argument argument = {.queue = queues[i] = kit_queue("q", 1, WEIR_F32, &scalar)};
+		weir_tensor *item = kit_f32((float)i);
+
+		for (int round = 0; round < 2; round++) {
+			cr_assert_eq(weir_tensor_queue_enqueue(queues[i], &item, 1, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
+			cr_expect_eq(run_f32(take, session, &argument), (float)i);
+		}
+		weir_tensor_release(item);
+	}
+	cr_expect_eq(weir_function_trace_count(take), 2);
+	end_function(take);
+	kit_end(session, graph);
+	for (int i = 0; i < 2; i++)
+		kit_queue_end(queues[i]);
 }
 
 Test(function, more_signatures_than_allowed_are_refused)
@@ -744,6 +779,113 @@ Test(function, a_map_waits_without_a_thread_for_each_row)
 	}
 }
 
+/* How many rows are under way. One thread runs all of them. */
+struct census {
+	int now, most;
+};
+
+static enum weir_status enter_row(void *context, const struct weir_kernel_call *call, weir_error *error)
+{
+	struct census *census = context;
+
+	(void)error;
+	census->now++;
+	census->most = census->now > census->most ? census->now : census->most;
+	call->outputs[0] = weir_tensor_retain(call->inputs[0]);
+	return WEIR_OK;
+}
+
+static enum weir_status leave_row(void *context, const struct weir_kernel_call *call, weir_error *error)
+{
+	(void)error;
+	((struct census *)context)->now--;
+	call->outputs[0] = weir_tensor_retain(call->inputs[0]);
+	return WEIR_OK;
+}
+
+/* Each row waits for the item, and puts one for the next. */
+static enum weir_status build_row_that_waits(void *context, weir_graph *body, const struct weir_argument arguments[],
+                                             weir_output results[], weir_error *error)
+{
+	static const struct weir_kernel enter = {WEIR_KERNEL_INIT, .name = "enter", .flags = WEIR_KERNEL_SHORT,
+	                                         .run = enter_row};
+	static const struct weir_kernel leave = {WEIR_KERNEL_INIT, .name = "leave", .flags = WEIR_KERNEL_SHORT,
+	                                         .run = leave_row};
+	struct weir_output_type type = {WEIR_F32, &scalar};
+	weir_output entered, taken;
+	weir_node *first, *take;
+
+	cr_assert_eq(weir_op_kernel(body, NULL, &enter, context, &arguments[0].output, 1, &type, 1, NULL, 0, &entered,
+	                            &first, error),
+	             WEIR_OK);
+	cr_assert_eq(weir_op_dequeue(body, NULL, arguments[1].queue, &taken, 1, &take, error), WEIR_OK);
+	cr_assert_eq(weir_graph_add_control(body, first, take, error), WEIR_OK);
+	cr_assert_eq(weir_op_kernel(body, NULL, &leave, context, &taken, 1, &type, 1, NULL, 0, results, NULL, error),
+	             WEIR_OK);
+	return weir_op_enqueue(body, NULL, arguments[1].queue, &results[0], 1, &take, error);
+}
+
+/* Stores how many rows the result has; -1: the run failed. */
+static void count_rows(void *context, enum weir_status status, const weir_error *error, weir_tensor *const results[],
+                       size_t count)
+{
+	(void)error;
+	*(int64_t *)context = status == WEIR_OK ? weir_tensor_element_count(results[0]) : -1;
+	for (size_t i = 0; i < count; i++)
+		weir_tensor_release(results[i]);
+}
+
+static void help_all(weir_pool *pool)
+{
+	while (weir_pool_help(pool, 1) != 0)
+		;
+}
+
+Test(function, no_more_rows_than_allowed_are_under_way)
+{
+	enum { ROWS = 9 };
+	static const struct weir_parameter parameters[] = {{"x", WEIR_PARAMETER_TENSOR, WEIR_F32, &scalar},
+	                                                   {"q", WEIR_PARAMETER_QUEUE, 0, NULL}};
+	static const float values[ROWS] = {0};
+	struct weir_pool_options none = {WEIR_POOL_OPTIONS_INIT, .flags = WEIR_POOL_NO_THREADS};
+	struct weir_run_options options = {WEIR_RUN_OPTIONS_INIT};
+
+	cr_assert_eq(weir_pool_create(&none, &options.pool, NULL), WEIR_OK);
+	for (uint32_t at_once = 1; at_once <= 4; at_once++) {
+		struct weir_map_options some = {WEIR_MAP_OPTIONS_INIT, .at_once = at_once};
+		struct census census = {0, 0};
+		weir_tensor_queue *queue = kit_queue("item", 1, WEIR_F32, &scalar);
+		weir_function *row = kit_function("row", build_row_that_waits, &census, parameters, 2, 1);
+		weir_graph *graph = kit_graph();
+		weir_session *session = kit_session(graph, 0);
+		struct weir_argument arguments[2] = {
+			of_output(kit_constant(graph, kit_tensor(WEIR_F32, kit_shape(1, ROWS), values))), {.queue = queue}};
+		weir_tensor *item = kit_f32(7);
+		weir_callable *callable;
+		int64_t rows = 0;
+		weir_run *run;
+		weir_output out;
+
+		cr_assert_eq(weir_op_map(graph, NULL, row, arguments, 2, &some, &out, NULL, NULL), WEIR_OK);
+		cr_assert_eq(weir_session_compile(session, NULL, 0, &out, 1, NULL, 0, NULL, &callable, NULL), WEIR_OK);
+		cr_assert_eq(weir_callable_start(callable, NULL, NULL, &options, count_rows, &rows, &run, NULL), WEIR_OK);
+		help_all(options.pool);
+		cr_expect_eq(census.now, (int)at_once, "those that may begin do so, and wait");
+		cr_assert_eq(weir_tensor_queue_enqueue(queue, &item, 1, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
+		help_all(options.pool);
+		cr_expect_eq(rows, ROWS);
+		cr_expect_eq(census.now, 0);
+		cr_expect_eq(census.most, (int)at_once);
+		weir_tensor_release(item);
+		weir_run_release(run);
+		weir_callable_release(callable);
+		kit_end(session, graph);
+		end_function(row);
+		kit_queue_end(queue);
+	}
+	cr_assert_eq(weir_pool_destroy(options.pool, NULL), WEIR_OK);
+}
+
 Test(function, maps_refuse_what_has_no_rows)
 {
 	weir_function *twice = kit_function("double", build_double, NULL, one_tensor, 1, 1);
@@ -763,20 +905,11 @@ Test(function, maps_refuse_what_has_no_rows)
 
 /* -- waits, stops, and failing allocations ------------------------------------------------------ */
 
-static enum weir_status build_take(void *context, weir_graph *body, const struct weir_argument arguments[],
-                                   weir_output results[], weir_error *error)
-{
-	(void)context;
-	return weir_op_dequeue(body, "take", arguments[0].queue, &results[0], 1, NULL, error);
-}
-
 Test(function, a_deadline_reaches_a_wait_in_a_body_and_names_the_way)
 {
-	static const struct weir_parameter parameters[] = {{"q", WEIR_PARAMETER_QUEUE, 0, NULL}};
-
 	for (size_t threads = 0; threads <= 1; threads++) {
 		weir_tensor_queue *queue = kit_queue("empty", 1, WEIR_F32, &scalar);
-		weir_function *take = kit_function("taker", build_take, NULL, parameters, 1, 1);
+		weir_function *take = kit_function("taker", build_take, NULL, one_queue, 1, 1);
 		weir_graph *graph = kit_graph();
 		weir_session *session = kit_session(graph, threads);
 		struct weir_argument q = {.queue = queue};
@@ -794,6 +927,71 @@ Test(function, a_deadline_reaches_a_wait_in_a_body_and_names_the_way)
 		end_function(take);
 		kit_queue_end(queue);
 	}
+}
+
+/* Fires the token in the third call. */
+struct third {
+	weir_cancel *token;
+	pthread_t thread;
+	int calls;
+};
+
+static enum weir_status fire_third(void *context, const struct weir_kernel_call *call, weir_error *error)
+{
+	static const weir_error cause = {WEIR_ABORTED, "enough"};
+	struct third *third = context;
+
+	(void)error;
+	third->thread = pthread_self();
+	if (++third->calls == 3)
+		(void)weir_cancel_fire(third->token, &cause);
+	call->outputs[0] = weir_tensor_retain(call->inputs[0]);
+	return WEIR_OK;
+}
+
+/* Not short, so it goes to the pool. */
+static enum weir_status build_third(void *context, weir_graph *body, const struct weir_argument arguments[],
+                                    weir_output results[], weir_error *error)
+{
+	static const struct weir_kernel kernel = {WEIR_KERNEL_INIT, .name = "fire", .run = fire_third, .cost_ns = 1000000};
+	struct weir_output_type type = {WEIR_F32, &scalar};
+
+	return weir_op_kernel(body, "fire", &kernel, context, &arguments[0].output, 1, &type, 1, NULL, 0, results, NULL,
+	                      error);
+}
+
+/* The loop has no end of its own. The session has a worker, but the run has a pool that this thread helps. */
+Test(function, a_token_and_the_pool_of_a_run_reach_a_body)
+{
+	struct weir_pool_options none = {WEIR_POOL_OPTIONS_INIT, .flags = WEIR_POOL_NO_THREADS};
+	struct weir_run_options options = {WEIR_RUN_OPTIONS_INIT};
+	struct third third = {.calls = 0};
+	weir_function *always = kit_function("always", build_always, NULL, one_tensor, 1, 1);
+	weir_function *body = kit_function("body", build_third, &third, one_tensor, 1, 1);
+	weir_graph *graph = kit_graph();
+	weir_session *session = kit_session(graph, 1);
+	struct weir_argument x = of_output(kit_constant(graph, kit_f32(1)));
+	weir_callable *callable;
+	weir_tensor *result = NULL;
+	weir_output out;
+	weir_error error;
+
+	cr_assert_eq(weir_pool_create(&none, &options.pool, NULL), WEIR_OK);
+	cr_assert_eq(weir_cancel_create(NULL, &third.token, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_while(graph, "loop", always, body, &x, 1, NULL, &out, NULL, NULL), WEIR_OK);
+	cr_assert_eq(weir_session_compile(session, NULL, 0, &out, 1, NULL, 0, NULL, &callable, NULL), WEIR_OK);
+	cr_expect_eq(
+		weir_callable_run(callable, NULL, &result, weir_deadline_in(KIT_PATIENCE_NS), third.token, &options, &error),
+		WEIR_ABORTED, "%s", error.message);
+	cr_expect_null(result);
+	cr_expect_eq(third.calls, 3);
+	cr_expect(pthread_equal(third.thread, pthread_self()));
+	weir_callable_release(callable);
+	kit_end(session, graph);
+	end_function(body);
+	end_function(always);
+	weir_cancel_release(third.token);
+	cr_assert_eq(weir_pool_destroy(options.pool, NULL), WEIR_OK);
 }
 
 static enum weir_status build_everything(void *context, weir_graph *body, const struct weir_argument arguments[],

@@ -112,6 +112,40 @@ Test(trace, items_are_told_from_one_another)
 	cr_assert_eq(weir_trace_destroy(trace, NULL), WEIR_OK);
 }
 
+/* The id of the second trace is 256 more than that of the first. */
+Test(trace, an_item_that_another_trace_knows_is_not_known)
+{
+	enum { BETWEEN = 255 };
+	weir_trace *traces[2] = {new_trace(0), NULL};
+	struct kit_line line;
+	weir_session *sessions[2];
+	struct weir_feed feed;
+	struct trace back;
+
+	kit_open_line(&line, kit_queue("q", 4, WEIR_F32, NULL), WEIR_F32, 1);
+	for (int i = 0; i < BETWEEN; i++)
+		cr_assert_eq(weir_trace_destroy(new_trace(0), NULL), WEIR_OK);
+	traces[1] = new_trace(0);
+	cr_assert_eq(traces[1]->buffers.id - traces[0]->buffers.id, BETWEEN + 1);
+	for (int i = 0; i < 2; i++)
+		sessions[i] = trace_kit_session(line.graph, traces[i], 0, 0);
+	feed = (struct weir_feed){line.x, kit_f32(3)};
+	cr_assert_eq(weir_session_run(sessions[0], &feed, 1, NULL, 0, NULL, &line.put, 1, WEIR_NO_DEADLINE, NULL, NULL),
+	             WEIR_OK);
+	weir_tensor_release(feed.value);
+	cr_expect_eq(kit_fetch_f32(sessions[1], line.taken), 3);
+	trace_kit_load(traces[1], &back);
+	cr_expect_eq(effect_of(&back, event_of(&back, "take"), WEIRI_TRACE_TAKE)->number, 0);
+	trace_free(&back);
+	for (int i = 0; i < 2; i++) {
+		trace_kit_expect_right(traces[i]);
+		cr_assert_eq(weir_session_destroy(sessions[i], NULL), WEIR_OK);
+		cr_assert_eq(weir_trace_destroy(traces[i], NULL), WEIR_OK);
+	}
+	kit_end(line.session, line.graph);
+	kit_queue_end(line.queue);
+}
+
 Test(trace, an_op_that_waits_ends_on_another_thread)
 {
 	struct kit_line line;
@@ -254,6 +288,46 @@ static size_t size_of_run(weir_session *session, weir_trace *trace, weir_node *n
 	free(before.bytes);
 	free(after.bytes);
 	return after.size - before.size;
+}
+
+/* Fails once; the calls after that would succeed. */
+struct failing_file {
+	int calls, fail_at;
+};
+
+static enum weir_status fail_once(void *context, const char *bytes, size_t size, weir_error *error)
+{
+	struct failing_file *file = context;
+
+	(void)bytes, (void)size, (void)error;
+	return ++file->calls == file->fail_at ? WEIR_DATA_LOSS : WEIR_OK;
+}
+
+/* The heads of the file and of two threads, and the records of each: at least five pieces. */
+Test(trace, a_writer_that_fails_ends_the_writing)
+{
+	struct failing_file never = {0, 0};
+	weir_graph *graph = kit_graph();
+	weir_trace *trace = new_trace(0);
+	struct caller caller;
+
+	cr_assert_eq(
+		weir_op_add(graph, NULL, kit_constant(graph, kit_f32(1)), kit_constant(graph, kit_f32(2)), &caller.fetch, NULL),
+		WEIR_OK);
+	caller.session = trace_kit_session(graph, trace, 0, 0);
+	cr_expect_eq(kit_fetch_f32(caller.session, caller.fetch), 3);
+	cr_assert_eq(pthread_create(&caller.thread, NULL, call_often, &caller), 0);
+	(void)pthread_join(caller.thread, NULL);
+	cr_assert_eq(weir_trace_write(trace, fail_once, &never, NULL), WEIR_OK);
+	cr_expect_geq(never.calls, 5);
+	for (int fail_at = 1; fail_at <= never.calls; fail_at++) {
+		struct failing_file file = {0, fail_at};
+
+		cr_expect_eq(weir_trace_write(trace, fail_once, &file, NULL), WEIR_DATA_LOSS, "call %d", fail_at);
+		cr_expect_eq(file.calls, fail_at);
+	}
+	kit_end(caller.session, graph);
+	cr_assert_eq(weir_trace_destroy(trace, NULL), WEIR_OK);
 }
 
 /* Two words for an op that computes; the first of a run, and one that depends on many, have more. */
@@ -431,6 +505,21 @@ Test(trace, what_finds_no_room_is_dropped_and_counted)
 	cr_assert_eq(weir_trace_destroy(trace, NULL), WEIR_OK);
 }
 
+/* 24 bits of a record's first word are its length. */
+Test(trace, a_record_that_is_too_long_is_dropped)
+{
+	weir_trace *trace = new_trace(0);
+	struct weiri_trace_buffer *buffer;
+
+	trace->buffers.most_bytes = SIZE_MAX;
+	buffer = weiri_trace_buffer_mine(&trace->buffers);
+	cr_assert_not_null(buffer);
+	cr_expect_null(weiri_trace_reserve(buffer, (size_t)1 << 24));
+	weiri_trace_rest(buffer);
+	cr_expect_eq(weir_trace_dropped(trace), 1);
+	cr_assert_eq(weir_trace_destroy(trace, NULL), WEIR_OK);
+}
+
 Test(trace, a_trace_that_is_used_is_not_destroyed)
 {
 	struct weir_trace_options options = {WEIR_TRACE_OPTIONS_INIT};
@@ -452,6 +541,35 @@ Test(trace, a_trace_that_is_used_is_not_destroyed)
 	cr_expect_eq(weir_trace_create(&options, &other, NULL), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_trace_write(NULL, trace_file_write, NULL, NULL), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_trace_dropped(NULL), 0);
+}
+
+Test(trace, a_plan_keeps_nothing_of_a_trace_that_is_gone)
+{
+	struct failing_allocator counting = {.fail_at = 0};
+	weir_allocator hooks = failing_allocator_hooks(&counting);
+	struct weir_session_options session_options = {WEIR_SESSION_OPTIONS_INIT, .flags = WEIR_SESSION_NO_THREADS,
+	                                               .allocator = &hooks};
+	struct weir_run_options options = {WEIR_RUN_OPTIONS_INIT};
+	weir_graph *graph = kit_graph();
+	weir_session *session;
+	weir_callable *callable;
+	weir_node *node;
+	size_t bytes = 0;
+
+	cr_assert_eq(weir_op_no_op(graph, NULL, &node, NULL), WEIR_OK);
+	cr_assert_eq(weir_session_create(graph, &session_options, &session, NULL), WEIR_OK);
+	cr_assert_eq(weir_session_compile(session, NULL, 0, NULL, 0, &node, 1, NULL, &callable, NULL), WEIR_OK);
+	for (int i = 0; i < 4; i++) {
+		options.trace = new_trace(0);
+		cr_assert_eq(weir_callable_run(callable, NULL, NULL, WEIR_NO_DEADLINE, NULL, &options, NULL), WEIR_OK);
+		trace_kit_expect_right(options.trace);
+		cr_assert_eq(weir_trace_destroy(options.trace, NULL), WEIR_OK);
+		cr_expect(i == 0 || counting.bytes == bytes);
+		bytes = counting.bytes;
+	}
+	weir_callable_release(callable);
+	kit_end(session, graph);
+	cr_expect_str_eq(failing_allocator_verdict(&counting), "balanced");
 }
 
 /* A run without memory for its records runs, and is not recorded. */

@@ -679,7 +679,14 @@ Test(trace_check, what_is_no_trace_is_refused)
 	expect_refused(&file, WEIR_DATA_LOSS, "word 6: a node of no plan");
 	file = diamond();
 	add_brief(&file, 0, 0, 1, 0, 0);
-	expect_refused(&file, WEIR_DATA_LOSS, "word 72: a brief record follows no event of its thread");
+	expect_refused(&file, WEIR_DATA_LOSS, "word 72: a brief record follows no event of its thread that ended");
+	file = diamond();
+	add_frame(&file, 1, 0);
+	add_run(&file, 10, 1, 0, 1, 2, NONE, NONE);
+	add_record(&file, WEIRI_TRACE_THREAD, 78, 2, UINT64_C(2));
+	add_start(&file, 20, 1, 1, 3, 10, NONE);
+	add_brief(&file, 2, 1, 1, 10, 0);
+	expect_refused(&file, WEIR_DATA_LOSS, "word 92: a brief record follows no event of its thread that ended");
 	file = diamond();
 	add_brief(&file, 0, 3, 1, 0, 0);
 	expect_refused(&file, WEIR_DATA_LOSS, "word 72: a brief record has 3 dependencies");

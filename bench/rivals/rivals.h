@@ -65,12 +65,13 @@ extern const struct dataflow_contender weir_chain_contender, weir_chain_deadline
 	weir_kernel_deadline_contender, weir_kernel_measured_contender, weir_adds_contender, weir_node_queue_contender,
 	weir_build_contender, weir_group_contender, weir_calls_contender, weir_loop_flow_contender, weir_rows_contender,
 	weir_steps_contender, weir_steps_session_contender, weir_buffers_contender, weir_direct_queue_contender,
-	loop_buffers_contender, tbb_chain_contender, tbb_light_chain_contender, tbb_wide_contender,
-	tbb_light_wide_contender, tbb_one_contender, tbb_light_one_contender, tbb_kernel_contender,
-	tbb_light_kernel_contender, tbb_adds_contender, tbb_light_adds_contender, tbb_buffers_contender,
-	tbb_build_contender, tbb_group_contender, starpu_chain_contender, starpu_wide_contender, starpu_one_contender,
-	starpu_kernel_contender, starpu_adds_contender, starpu_buffers_contender, gomp_chain_contender, gomp_wide_contender,
-	gomp_one_contender, gomp_kernel_contender, gomp_adds_contender, gomp_buffers_contender;
+	loop_buffers_contender, loop_steps_contender, loop_counted_steps_contender, tbb_chain_contender,
+	tbb_light_chain_contender, tbb_wide_contender, tbb_light_wide_contender, tbb_one_contender, tbb_light_one_contender,
+	tbb_kernel_contender, tbb_light_kernel_contender, tbb_adds_contender, tbb_light_adds_contender,
+	tbb_buffers_contender, tbb_build_contender, tbb_group_contender, starpu_chain_contender, starpu_wide_contender,
+	starpu_one_contender, starpu_kernel_contender, starpu_adds_contender, starpu_buffers_contender,
+	gomp_chain_contender, gomp_wide_contender, gomp_one_contender, gomp_kernel_contender, gomp_adds_contender,
+	gomp_buffers_contender;
 
 /* The value of an update_contender. */
 struct shared_value {

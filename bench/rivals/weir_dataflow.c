@@ -1,6 +1,6 @@
 /*
- * weir_dataflow.c - graphs of ours: steps of a session, runs of a callable, functions, and what is
- * compared with them: direct calls of a queue, and a plain loop.
+ * weir_dataflow.c - graphs of ours: steps of a session, runs of a callable, functions; and direct calls
+ * of a queue, which are compared with them.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -508,60 +508,4 @@ const struct dataflow_contender weir_direct_queue_contender = {
 	.destroy = destroy,
 	.run = call_queue,
 	.ran = ran,
-};
-
-/* -- a loop over one array --------------------------------------------------------------------- */
-
-struct array {
-	uint64_t ran;
-	unsigned nodes;
-	float values[BUFFER_FLOATS];
-};
-
-static void *array_create(enum bench_dataflow kind, unsigned nodes, unsigned threads)
-{
-	struct array *array = calloc(1, sizeof(*array));
-
-	(void)kind, (void)threads;
-	if (array == NULL)
-		exit(3);
-	array->nodes = nodes;
-	return array;
-}
-
-static __attribute__((noinline)) void add_one(float values[], size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		values[i] += 1;
-}
-
-static void array_run(void *self)
-{
-	struct array *array = self;
-
-	(void)memset(array->values, 0, sizeof(array->values));
-	for (unsigned i = 0; i < array->nodes; i++)
-		add_one(array->values, BUFFER_FLOATS);
-	array->ran += (uint64_t)array->values[BUFFER_FLOATS - 1];
-}
-
-static uint64_t array_ran(void *self)
-{
-	return ((struct array *)self)->ran;
-}
-
-static uint64_t array_bytes(void *self)
-{
-	(void)self;
-	return BUFFER_FLOATS * sizeof(float);
-}
-
-const struct dataflow_contender loop_buffers_contender = {
-	.about = {.name = "a loop over one array", .lacks = "no graph"},
-	.kind = BENCH_BUFFERS,
-	.create = array_create,
-	.destroy = free,
-	.run = array_run,
-	.ran = array_ran,
-	.most_bytes = array_bytes,
 };

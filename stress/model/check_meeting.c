@@ -225,6 +225,106 @@ static int check_ranks(const char *name, bool releases, void (*run)(void *, size
 	return scope_complete(&program);
 }
 
+/* -- two runs of one rank ---------------------------------------------------------------------- */
+
+enum { RUNS = 3 };
+
+/* Runs 0 and 1 are of rank 0, run 2 is of rank 1. */
+static struct crowd {
+	weir_ranks *ranks;
+	weir_transport *at[RUNS];
+	weir_transfer *transfers[RUNS]; /* NULL: another run of the rank was under way */
+	weir_tensor *input;
+	int told[RUNS];
+} crowd;
+
+static void note_run(void *context, enum weir_status status, const weir_error *error, weir_tensor *sum)
+{
+	(void)error;
+	weir_model_assert(++*(int *)context == 1);
+	weir_model_assert(status == WEIR_CANCELLED || *(const float *)weir_tensor_data(sum) == 2.0f);
+	weir_tensor_release(sum);
+}
+
+static void setup_crowd(void *context)
+{
+	struct weir_ranks_options options = {WEIR_RANKS_OPTIONS_INIT, .channels = 1};
+	struct weir_channel what = {"w", WEIR_F32, NULL};
+	uint32_t channel;
+
+	(void)context;
+	weir_model_assert(weir_ranks_create(2, &options, &crowd.ranks, NULL) == WEIR_OK);
+	weir_model_assert(weir_tensor_scalar_f32(1, &crowd.input) == WEIR_OK);
+	for (size_t i = 0; i < RUNS; i++)
+		crowd.at[i] = weir_ranks_transport(crowd.ranks, i / 2);
+	for (size_t i = 0; i < RUNS; i += 2)
+		weir_model_assert(crowd.at[i]->open(crowd.at[i], &what, &channel, NULL) == WEIR_OK);
+}
+
+static void run_rank(void *context, size_t who)
+{
+	struct weir_reduction reduction = {
+		.input = crowd.input, .divisor = 1, .done = note_run, .context = &crowd.told[who]};
+	enum weir_status status = crowd.at[who]->start(crowd.at[who], &reduction, &crowd.transfers[who], NULL);
+
+	(void)context;
+	weir_model_assert(status == WEIR_OK || (who < 2 && status == WEIR_FAILED_PRECONDITION));
+}
+
+/* A run that was not told is in the meeting that is open, so it can leave. */
+static void each_run_ends(void *context)
+{
+	(void)context;
+	for (size_t i = 0; i < RUNS; i++) {
+		if (crowd.transfers[i] == NULL)
+			continue;
+		if (crowd.told[i] == 0)
+			crowd.at[i]->cancel(crowd.at[i], crowd.transfers[i], NULL);
+		weir_model_assert(crowd.told[i] == 1);
+		crowd.at[i]->release(crowd.at[i], crowd.transfers[i]);
+	}
+	weir_model_assert(crowd.told[2] == 1);
+	for (size_t i = 0; i < RUNS; i += 2)
+		crowd.at[i]->close(crowd.at[i], 0);
+	weir_tensor_release(crowd.input);
+	weir_model_assert(weir_ranks_destroy(crowd.ranks, NULL) == WEIR_OK);
+}
+
+/* Opens the only channel, if it is free, and closes it again: what it is for is plain memory. */
+static void open_and_close(void *context, size_t who)
+{
+	struct weir_channel what = {who == 0 ? "a" : "b", WEIR_F32, NULL};
+	uint32_t channel;
+
+	(void)context;
+	if (crowd.at[0]->open(crowd.at[0], &what, &channel, NULL) == WEIR_OK)
+		crowd.at[0]->close(crowd.at[0], channel);
+}
+
+static void setup_closed(void *context)
+{
+	struct weir_ranks_options options = {WEIR_RANKS_OPTIONS_INIT, .channels = 1};
+
+	(void)context;
+	weir_model_assert(weir_ranks_create(1, &options, &crowd.ranks, NULL) == WEIR_OK);
+	crowd.at[0] = weir_ranks_transport(crowd.ranks, 0);
+}
+
+static void destroy_ranks(void *context)
+{
+	(void)context;
+	weir_model_assert(weir_ranks_destroy(crowd.ranks, NULL) == WEIR_OK);
+}
+
+static int check_crowd(const char *name, size_t threads, void (*begin)(void *), void (*run)(void *, size_t),
+                       void (*end)(void *))
+{
+	struct weir_model_program program = {name, threads, &crowd, sizeof(crowd), begin, run, end};
+
+	crowd = (struct crowd){.ranks = NULL};
+	return scope_as_far_as(&program, scope_long() ? 0 : 20000);
+}
+
 int main(int argc, char **argv)
 {
 	int bad = 0;
@@ -239,5 +339,7 @@ int main(int argc, char **argv)
 	bad |= check_ranks("ranks_2_start", false, start_both);
 	bad |= check_ranks("ranks_2_start_and_release_when_told", true, start_both);
 	bad |= check_ranks("ranks_1_starts_beside_1_that_cancels", false, start_and_cancel);
+	bad |= check_crowd("ranks_2_runs_of_1_rank_beside_the_other", RUNS, setup_crowd, run_rank, each_run_ends);
+	bad |= check_crowd("ranks_2_open_and_close_the_only_channel", 2, setup_closed, open_and_close, destroy_ranks);
 	return bad;
 }

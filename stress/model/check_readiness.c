@@ -20,6 +20,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <weir/pool.h>
 #include <weir/queue.h>
 #include <weir/reclaim.h>
 #include <weir/time.h>
@@ -365,6 +366,91 @@ static void finish_queue(void *context)
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
 
+/* -- a pool without workers -------------------------------------------------------------------- */
+
+static struct basin {
+	weir_pool *pool;
+	weir_task tasks[THREADS];
+	const char *calls;    /* a letter for each thread */
+	int fds[THREADS + 1]; /* + 1; the last one is requested at the end */
+} basin;
+
+static void run_nothing(weir_task *task)
+{
+	(void)task;
+}
+
+static void request_of_pool(size_t me)
+{
+	int fd = -1;
+
+	weir_model_assert(weir_pool_readable_fd(basin.pool, &fd, NULL) == WEIR_OK);
+	basin.fds[me] = fd + 1;
+}
+
+static void submit(size_t me)
+{
+	basin.tasks[me].run = run_nothing;
+	weir_model_assert(weir_pool_submit(basin.pool, &basin.tasks[me]) == WEIR_OK);
+}
+
+static void setup_pool(void *context)
+{
+	const struct weir_pool_options options = {WEIR_POOL_OPTIONS_INIT, .flags = WEIR_POOL_NO_THREADS};
+
+	(void)context;
+	weir_model_assert(weir_pool_create(&options, &basin.pool, NULL) == WEIR_OK);
+}
+
+/* r: requests the descriptor. s: submits a task. h: runs a task, if there is one. */
+static void use_pool(void *context, size_t me)
+{
+	(void)context;
+	switch (basin.calls[me]) {
+	case 'r': request_of_pool(me); break;
+	case 's': submit(me); break;
+	default: (void)weir_pool_help(basin.pool, 1); break;
+	}
+}
+
+/* The descriptor was settled by the calls of the threads alone. */
+static void finish_pool(void *context)
+{
+	bool readable;
+
+	(void)context;
+	for (size_t i = 0; i < THREADS; i++) {
+		if (basin.fds[i] == 0)
+			continue;
+		readable = weiri_model_eventfd_count(basin.fds[i] - 1) > 0;
+		request_of_pool(THREADS);
+		weir_model_assert(basin.fds[THREADS] == basin.fds[i]);
+		weir_model_assert(readable == (weiri_model_eventfd_count(basin.fds[i] - 1) > 0));
+	}
+	while (weir_pool_help(basin.pool, 1) != 0)
+		;
+	for (size_t i = 0; i < THREADS; i++)
+		weir_model_assert(basin.fds[i] == 0 || weiri_model_eventfd_count(basin.fds[i] - 1) == 0);
+	weir_model_assert(weir_pool_destroy(basin.pool, NULL) == WEIR_OK);
+}
+
+static int check_pool(const char *name, const char *calls)
+{
+	static const uint32_t bounds[WEIR_MODEL_CALLS] = {0};
+	struct weir_model_program program = {name, strlen(calls), &basin, sizeof(basin), setup_pool, use_pool, finish_pool};
+
+	basin = (struct basin){.calls = calls};
+	return scope_as_far_as(&program, scope_long() ? 0 : 5000) |
+	       (strlen(calls) == 2 ? scope_stops(&program, scope_long() ? 0 : 30, NULL, bounds) : 0);
+}
+
+static int check_pools(void)
+{
+	return check_pool("readiness_pool_request_beside_submit", "rs") |
+	       check_pool("readiness_pool_2_requests_beside_submit", "rrs") |
+	       check_pool("readiness_pool_request_beside_submit_and_help", "rsh");
+}
+
 /* -- all --------------------------------------------------------------------------------------- */
 
 static struct weir_model_program prepare(const struct scope *scope, const char *kind, char name[static SCOPE_NAME])
@@ -425,8 +511,10 @@ int main(int argc, char **argv)
 	scope_letters(argc, argv, letters);
 	scope_arguments(argc, argv);
 	bad = check_ready_fds();
+	bad |= check_pools();
 	bad |= check_queues(WEIR_QUEUE_FIFO, 2000, 30);
 	scope_symmetric(1);
+	bad |= check_pools();
 	bad |= check_queues(WEIR_QUEUE_FIFO, 500, 0);
 	scope_symmetric(0);
 	return bad | check_queues(WEIR_QUEUE_SHUFFLE, 1000, 30) | check_queues(WEIR_QUEUE_PRIORITY, 1000, 30);

@@ -513,6 +513,19 @@ static void change_beside_enters(void *context, size_t number)
 	}
 }
 
+/* Who finds the gate drained sees what was done inside. */
+static void look_beside_leave(void *context, size_t number)
+{
+	(void)context;
+	if (number == 0) {
+		scene.seen[0] = 1;
+		weiri_gate_leave(scene.gate);
+	} else {
+		(void)weiri_gate_close(scene.gate);
+		weir_model_assert(!weiri_gate_is_drained(scene.gate) || scene.seen[0] == 1);
+	}
+}
+
 static int check_gate(void)
 {
 	struct weir_model_program inside = {
@@ -535,6 +548,11 @@ static int check_gate(void)
 	bad |= scope_complete(&inside);
 	inside.name = "gate_opened_again_beside_2_enters";
 	inside.thread = change_beside_enters;
+	bad |= scope_complete(&inside);
+	inside.name = "gate_close_and_look_beside_a_leave";
+	inside.threads = 2;
+	inside.setup = setup_one_inside;
+	inside.thread = look_beside_leave;
 	bad |= scope_complete(&inside);
 	return bad | scope_complete(&countdown);
 }

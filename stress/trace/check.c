@@ -261,17 +261,6 @@ static void check_items(struct checker *c)
 
 /* -- (d) --------------------------------------------------------------------------------------- */
 
-static const struct trace_effect *find_made(const struct trace *trace, const struct trace_event *event, uint64_t output)
-{
-	for (size_t i = 0; i < event->effect_count; i++) {
-		const struct trace_effect *effect = &trace->effects[event->first_effect + i];
-
-		if (effect->kind == WEIRI_TRACE_MADE && effect->object == output)
-			return effect;
-	}
-	return NULL;
-}
-
 static void check_use(struct checker *c, const struct trace_event *event, const struct trace_effect *used)
 {
 	const struct trace_node *node = trace_node_of(c->trace, event);
@@ -286,7 +275,7 @@ static void check_use(struct checker *c, const struct trace_event *event, const 
 	maker = trace_find_event(c->trace, event->seen[used->object]);
 	if (maker == TRACE_NONE)
 		return;
-	made = find_made(c->trace, &c->trace->events[maker], dependency >> 32 & 0x7fffffff);
+	made = trace_find_effect(c->trace, &c->trace->events[maker], WEIRI_TRACE_MADE, dependency >> 32 & 0x7fffffff);
 	if (made == NULL || made->number != used->number)
 		trace_fault(c, "%s found another value than %s had made as output %" PRIu64,
 		            trace_describe(c->trace, event, text), trace_describe(c->trace, &c->trace->events[maker], other),

@@ -40,18 +40,6 @@ static const char *kind_name(uint32_t kind)
 	return kind < sizeof(kinds) / sizeof(kinds[0]) ? kinds[kind] : "part";
 }
 
-static const struct trace_effect *find_effect(const struct trace *trace, const struct trace_event *event, uint32_t kind,
-                                              uint64_t object)
-{
-	for (size_t i = 0; i < event->effect_count; i++) {
-		const struct trace_effect *effect = &trace->effects[event->first_effect + i];
-
-		if (effect->kind == kind && effect->object == object)
-			return effect;
-	}
-	return NULL;
-}
-
 /* -- each frame -------------------------------------------------------------------------------- */
 
 static void check_frame(struct checker *c, const struct trace_frame *frame)
@@ -105,7 +93,7 @@ static void check_part(struct checker *c, const struct whole *w, const struct tr
 static void check_branches(struct checker *c, const struct whole *w)
 {
 	for (size_t i = 0; i < w->count; i++) {
-		const struct trace_effect *chosen = find_effect(c->trace, w->event, WEIRI_TRACE_CHOOSE, 0);
+		const struct trace_effect *chosen = trace_find_effect(c->trace, w->event, WEIRI_TRACE_CHOOSE, 0);
 
 		if (chosen == NULL || chosen->number != w->parts[i]->iteration)
 			trace_fault(c, "branch %" PRIu64 " of %s ran and was not chosen", w->parts[i]->iteration, w->text);
@@ -115,7 +103,7 @@ static void check_branches(struct checker *c, const struct whole *w)
 /* Returns whether test `number` said that the iteration runs. */
 static bool passed_test(const struct checker *c, const struct whole *w, uint64_t number)
 {
-	const struct trace_effect *tested = find_effect(c->trace, w->event, WEIRI_TRACE_TESTED, number);
+	const struct trace_effect *tested = trace_find_effect(c->trace, w->event, WEIRI_TRACE_TESTED, number);
 
 	return tested != NULL && tested->number == 1;
 }
@@ -141,7 +129,7 @@ static void check_turns(struct checker *c, const struct whole *w)
 
 static void check_rows(struct checker *c, const struct whole *w)
 {
-	const struct trace_effect *rows = find_effect(c->trace, w->event, WEIRI_TRACE_ROWS, 0);
+	const struct trace_effect *rows = trace_find_effect(c->trace, w->event, WEIRI_TRACE_ROWS, 0);
 
 	for (size_t i = 0; i < w->count; i++) {
 		if (rows == NULL || w->parts[i]->iteration >= rows->number)
@@ -152,7 +140,7 @@ static void check_rows(struct checker *c, const struct whole *w)
 /* Returns how many parts the op has if it succeeded. */
 static uint64_t expected_count(const struct checker *c, const struct whole *w)
 {
-	const struct trace_effect *rows = find_effect(c->trace, w->event, WEIRI_TRACE_ROWS, 0);
+	const struct trace_effect *rows = trace_find_effect(c->trace, w->event, WEIRI_TRACE_ROWS, 0);
 	uint64_t tests = 0;
 
 	switch (trace_parts_of(w->node)) {
@@ -201,7 +189,7 @@ static const struct trace_value *find_value(const struct trace *trace, const str
 static bool find_source(const struct checker *c, const struct whole *w, const struct trace_frame *last, uint64_t which,
                         uint64_t *sum)
 {
-	const struct trace_effect *passed = find_effect(c->trace, w->event, WEIRI_TRACE_PASSED, which);
+	const struct trace_effect *passed = trace_find_effect(c->trace, w->event, WEIRI_TRACE_PASSED, which);
 	const struct trace_value *gave = last != NULL ? find_value(c->trace, last, WEIRI_TRACE_GAVE, which) : NULL;
 
 	if (last != NULL ? gave == NULL : passed == NULL)

@@ -209,8 +209,8 @@ static enum weir_status read_brief(struct reader *r)
 
 	if (count > WEIRI_TRACE_BRIEF_MOST)
 		return fault(r, WEIR_DATA_LOSS, "a brief record has %zu dependencies", count);
-	if (r->last_event == 0)
-		return fault(r, WEIR_DATA_LOSS, "a brief record follows no event of its thread");
+	if (r->last_event == 0 || r->last_end_ns == 0)
+		return fault(r, WEIR_DATA_LOSS, "a brief record follows no event of its thread that ended");
 	event = append(&r->events);
 	if (event == NULL)
 		return no_memory(r);
@@ -291,6 +291,7 @@ static enum weir_status read_record(struct reader *r, unsigned kind, size_t word
 		r->thread = argument(r);
 		r->has_thread = true;
 		r->last_event = 0;
+		r->last_end_ns = 0;
 		return WEIR_OK;
 	}
 	if (!r->has_thread)
@@ -352,14 +353,22 @@ static int by_event(const void *a, const void *b)
 	return compare(((const struct trace_event *)a)->number, ((const struct trace_event *)b)->number);
 }
 
-/* Stable: an effect that comes later lies behind. */
 static int by_event_of_effect(const void *a, const void *b)
 {
 	const struct trace_effect *x = a, *y = b;
 
 	if (x->event_number != y->event_number)
 		return compare(x->event_number, y->event_number);
-	return compare(x->event, y->event);
+	return x->kind != y->kind ? compare(x->kind, y->kind) : compare(x->object, y->object);
+}
+
+/* Stable: of equal ones, the effect that comes later lies behind. */
+static int by_place_of_effect(const void *a, const void *b)
+{
+	int order = by_event_of_effect(a, b);
+
+	return order != 0 ? order
+	                  : compare(((const struct trace_effect *)a)->event, ((const struct trace_effect *)b)->event);
 }
 
 static int by_place_of_value(const void *a, const void *b)
@@ -397,6 +406,15 @@ size_t trace_find_frame(const struct trace *trace, uint64_t number)
 	struct trace_frame key = {.number = number};
 
 	return find(trace->frames, trace->frame_count, sizeof(key), &key, by_frame);
+}
+
+const struct trace_effect *trace_find_effect(const struct trace *trace, const struct trace_event *event, uint32_t kind,
+                                             uint64_t object)
+{
+	struct trace_effect key = {.event_number = event->number, .kind = kind, .object = object};
+	size_t at = find(trace->effects + event->first_effect, event->effect_count, sizeof(key), &key, by_event_of_effect);
+
+	return at != TRACE_NONE ? &trace->effects[event->first_effect + at] : NULL;
 }
 
 static size_t find_plan(const struct trace *trace, uint64_t number)
@@ -513,7 +531,7 @@ static enum weir_status resolve(struct reader *r)
 	sort(&r->plans, by_plan);
 	sort(&r->frames, by_frame);
 	sort(&r->events, by_event);
-	sort(&r->effects, by_event_of_effect);
+	sort(&r->effects, by_place_of_effect);
 	sort(&r->values, by_place_of_value);
 	status = refuse_twins(r, &r->plans, "plan");
 	if (status == WEIR_OK)

@@ -91,7 +91,7 @@ struct trace {
 	size_t frame_count;
 	struct trace_event *events; /* by number */
 	size_t event_count;
-	struct trace_effect *effects; /* by event; within one, in the order of the file */
+	struct trace_effect *effects; /* by event; within one, by kind and object */
 	size_t effect_count;
 	struct trace_value *values; /* by frame */
 	size_t value_count;
@@ -113,6 +113,9 @@ void trace_free(struct trace *trace);
 /* Return the position, or TRACE_NONE. */
 size_t trace_find_event(const struct trace *trace, uint64_t number);
 size_t trace_find_frame(const struct trace *trace, uint64_t number);
+/* An effect of the event of this kind, on this object; or NULL. */
+const struct trace_effect *trace_find_effect(const struct trace *trace, const struct trace_event *event, uint32_t kind,
+                                             uint64_t object);
 
 /* The kind of frames that the node makes; WEIRI_TRACE_STEP: none. */
 static inline uint32_t trace_parts_of(const struct trace_node *node)

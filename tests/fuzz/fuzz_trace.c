@@ -27,6 +27,7 @@ static void count_text(void *context, const char *text)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	struct trace_hiding hiding;
 	struct trace trace;
 	weir_error error;
 	size_t lines = 0, drawn = 0, faults;
@@ -43,6 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	faults = trace_check(&trace, count_line, &lines);
 	check((faults == 0) == (lines == 0));
+	check(trace_hidden(&trace, "op", &hiding) && hiding.ops <= trace.event_count);
 	trace_chrome(&trace, count_text, &drawn);
 	check(drawn != 0);
 	trace_free(&trace);

@@ -15,9 +15,11 @@
 #include "base/memory.h"
 #include "graph/layout.h"
 #include "graph/section.h"
+#include "run/countdown.h"
 #include "session/function.h"
 #include "session/step.h"
-#include "session/trace.h"
+
+static struct weiri_serial plan_ids;
 
 enum weir_status weiri_compiler_no_memory(const struct weiri_compiler *c)
 {
@@ -310,7 +312,7 @@ static struct weiri_plan *allocate_plan(const struct weiri_compiler *c, const st
 	plan->allocator = *c->allocator;
 	weiri_spare_init(&plan->spare);
 	weiri_spare_init(&plan->spare_child);
-	weiri_published_init(&plan->traced);
+	plan->id = weiri_serial_take(&plan_ids);
 	return plan;
 }
 
@@ -668,7 +670,6 @@ void weiri_plan_free(struct weiri_plan *plan, const weir_allocator *allocator)
 {
 	if (plan == NULL)
 		return;
-	weiri_traced_plans_free(plan);
 	weiri_step_free_spare(plan);
 	weiri_release(allocator, weiri_spare_take(&plan->spare_child), plan->child.size, WEIRI_FRAME_ALIGNMENT);
 	weiri_release(allocator, plan, plan->bytes, WEIRI_LAYOUT_ALIGNMENT);

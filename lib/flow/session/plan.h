@@ -148,13 +148,13 @@ struct weiri_plan {
 	struct weiri_published link; /* in a bucket of the session */
 	size_t bytes;
 	uint64_t hash;
-	bool kept;                          /* by the session or a function */
-	weir_callable *callable;            /* to which it belongs; NULL: none */
-	weir_function *function;            /* of whose body it is the plan; NULL: of none */
-	weir_allocator allocator;           /* of the plan and its frames */
-	struct weiri_spare spare;           /* the memory of a step that has ended */
-	struct weiri_spare spare_child;     /* the memory of a child frame that has ended */
-	struct weiri_published_list traced; /* what traces know of it (trace.h) */
+	bool kept;                      /* by the session or a function */
+	weir_callable *callable;        /* to which it belongs; NULL: none */
+	weir_function *function;        /* of whose body it is the plan; NULL: of none */
+	weir_allocator allocator;       /* of the plan and its frames */
+	struct weiri_spare spare;       /* the memory of a step that has ended */
+	struct weiri_spare spare_child; /* the memory of a child frame that has ended */
+	uint64_t id;                    /* of no other plan of this process */
 
 	weir_output *feeds; /* feeds, fetches and targets: a copy of the key */
 	weir_output *fetches;

@@ -46,11 +46,28 @@ enum weir_status weir_trace_create(const struct weir_trace_options *options, wei
 	trace->flags = given.flags;
 	weiri_trace_buffers_init(&trace->buffers, &allocator,
 	                         given.bytes_per_thread != 0 ? given.bytes_per_thread : DEFAULT_BYTES);
-	weiri_serial_init(&trace->plans);
+	for (size_t i = 0; i < WEIRI_TRACE_PLAN_LISTS; i++)
+		weiri_published_init(&trace->plans[i]);
+	weiri_serial_init(&trace->plan_numbers);
 	weiri_serial_init(&trace->frames);
 	weiri_countdown_init(&trace->users, 1);
 	*out = trace;
 	return WEIR_OK;
+}
+
+static struct weiri_traced_plan *traced_of(struct weiri_published *link)
+{
+	return WEIRI_CONTAINER_OF(link, struct weiri_traced_plan, link);
+}
+
+static void free_plans(weir_trace *trace, const struct weiri_published_list *list)
+{
+	struct weiri_published *next;
+
+	for (struct weiri_published *link = weiri_published_first(list); link != NULL; link = next) {
+		next = link->next;
+		weiri_release(&trace->allocator, traced_of(link), traced_of(link)->bytes, WEIRI_LAYOUT_ALIGNMENT);
+	}
 }
 
 enum weir_status weir_trace_destroy(weir_trace *trace, weir_error *error)
@@ -64,6 +81,8 @@ enum weir_status weir_trace_destroy(weir_trace *trace, weir_error *error)
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
 		                  "weir_trace_destroy: a session or a run still has the trace");
 	}
+	for (size_t i = 0; i < WEIRI_TRACE_PLAN_LISTS; i++)
+		free_plans(trace, &trace->plans[i]);
 	weiri_trace_buffers_fini(&trace->buffers);
 	allocator = trace->allocator;
 	weiri_release(&allocator, trace, sizeof(*trace), _Alignof(weir_trace));
@@ -134,7 +153,8 @@ enum weir_status weir_trace_write(const weir_trace *trace, weir_write_fn *write,
 		thread[0] = weiri_trace_head(WEIRI_TRACE_THREAD, WEIRI_TRACE_THREAD_WORDS, buffer->thread);
 		thread[1] = buffer->number;
 		status = write_words(write, context, thread, WEIRI_TRACE_THREAD_WORDS, error);
-		status = write_chunks(buffer->first, write, context, error);
+		if (status == WEIR_OK)
+			status = write_chunks(buffer->first, write, context, error);
 	}
 	return status;
 }
@@ -225,19 +245,19 @@ static bool object_at(const weir_node *node, size_t i, struct weiri_resource *re
 	return node->op->touches != NULL && node->op->touches(node, i, resource);
 }
 
-static struct weiri_traced_plan *traced_of(struct weiri_published *link)
+static struct weiri_published_list *list_of(weir_trace *trace, const struct weiri_plan *plan)
 {
-	return WEIRI_CONTAINER_OF(link, struct weiri_traced_plan, link);
+	return &trace->plans[plan->id % WEIRI_TRACE_PLAN_LISTS];
 }
 
-static struct weiri_traced_plan *find_traced(struct weiri_published *link, uint64_t set)
+static struct weiri_traced_plan *find_traced(struct weiri_published *link, const struct weiri_plan *plan)
 {
-	while (link != NULL && traced_of(link)->set != set)
+	while (link != NULL && traced_of(link)->id != plan->id)
 		link = link->next;
 	return link != NULL ? traced_of(link) : NULL;
 }
 
-static const struct weiri_traced_plan *plan_in(weir_trace *trace, struct weiri_plan *plan);
+static const struct weiri_traced_plan *plan_in(weir_trace *trace, const struct weiri_plan *plan);
 
 /* Describes the bodies that the node may run, so that its record can name their plans. Returns how many they are. */
 /* NOLINTNEXTLINE(misc-no-recursion): as deep as bodies lie in each other, which are built. */
@@ -252,10 +272,10 @@ static uint32_t describe_bodies(weir_trace *trace, const weir_node *node)
 	return count;
 }
 
-static uint64_t number_of_body(const weir_trace *trace, const weir_node *node, uint32_t b)
+static uint64_t number_of_body(weir_trace *trace, const weir_node *node, uint32_t b)
 {
-	const struct weiri_traced_plan *traced =
-		find_traced(weiri_published_first(&weiri_calls_of(node)->bodies[b]->plan->traced), trace->buffers.id);
+	const struct weiri_plan *plan = weiri_calls_of(node)->bodies[b]->plan;
+	const struct weiri_traced_plan *traced = find_traced(weiri_published_first(list_of(trace, plan)), plan);
 
 	return traced != NULL ? traced->number : 0;
 }
@@ -283,7 +303,7 @@ static void record_node(weir_trace *trace, struct weiri_trace_buffer *buffer, co
 
 	for (; object_at(node, objects, &resource); objects++)
 		words += 1 + text_words(resource.kind) + text_words(resource.name);
-	at = words < 1u << 24 ? weiri_trace_reserve(buffer, words) : NULL;
+	at = weiri_trace_reserve(buffer, words);
 	if (at == NULL)
 		return;
 	*at++ = weiri_trace_head(WEIRI_TRACE_NODE, words, index);
@@ -305,7 +325,7 @@ static void record_node(weir_trace *trace, struct weiri_trace_buffer *buffer, co
 	weiri_trace_commit(buffer, words);
 }
 
-/* Only the thread whose description the plan keeps records it. */
+/* Only the thread whose description the trace keeps records it. */
 /* NOLINTNEXTLINE(misc-no-recursion): as deep as bodies lie in each other, which are built. */
 static void record_plan(weir_trace *trace, const struct weiri_traced_plan *traced, const struct weiri_plan *plan,
                         const struct weiri_node_map *numbers)
@@ -330,7 +350,8 @@ static void record_plan(weir_trace *trace, const struct weiri_traced_plan *trace
 		weiri_trace_rest(buffer);
 }
 
-static struct weiri_traced_plan *describe(const struct weiri_plan *plan, const struct weiri_node_map *numbers)
+static struct weiri_traced_plan *describe(const weir_trace *trace, const struct weiri_plan *plan,
+                                          const struct weiri_node_map *numbers)
 {
 	struct weiri_layout layout = {0};
 	struct weiri_traced_plan *traced;
@@ -342,7 +363,7 @@ static struct weiri_traced_plan *describe(const struct weiri_plan *plan, const s
 	at_traced = weiri_layout_add(&layout, 1, sizeof(*traced));
 	at_starts = weiri_layout_add(&layout, (size_t)plan->node_count + 1, sizeof(uint32_t));
 	at_nodes = weiri_layout_add(&layout, count, sizeof(uint32_t));
-	traced = weiri_allocate(&plan->allocator, layout.size, WEIRI_LAYOUT_ALIGNMENT);
+	traced = weiri_allocate(&trace->allocator, layout.size, WEIRI_LAYOUT_ALIGNMENT);
 	if (traced == NULL)
 		return NULL;
 	(void)at_traced;
@@ -360,31 +381,31 @@ static struct weiri_traced_plan *describe(const struct weiri_plan *plan, const s
 
 /* Publishes a new description, unless another thread was first. Returns the one that is kept. */
 /* NOLINTNEXTLINE(misc-no-recursion): as deep as bodies lie in each other, which are built. */
-static struct weiri_traced_plan *publish(weir_trace *trace, struct weiri_plan *plan, struct weiri_traced_plan *traced,
-                                         const struct weiri_node_map *numbers)
+static struct weiri_traced_plan *publish(weir_trace *trace, const struct weiri_plan *plan,
+                                         struct weiri_traced_plan *traced, const struct weiri_node_map *numbers)
 {
 	struct weiri_published *first;
 	struct weiri_traced_plan *other;
 
-	traced->set = trace->buffers.id;
-	traced->number = weiri_serial_take(&trace->plans) + 1;
+	traced->id = plan->id;
+	traced->number = weiri_serial_take(&trace->plan_numbers) + 1;
 	do {
-		first = weiri_published_first(&plan->traced);
-		other = find_traced(first, trace->buffers.id);
+		first = weiri_published_first(list_of(trace, plan));
+		other = find_traced(first, plan);
 		if (other != NULL) {
-			weiri_release(&plan->allocator, traced, traced->bytes, WEIRI_LAYOUT_ALIGNMENT);
+			weiri_release(&trace->allocator, traced, traced->bytes, WEIRI_LAYOUT_ALIGNMENT);
 			return other;
 		}
-	} while (!weiri_published_push_after(&plan->traced, &traced->link, first));
+	} while (!weiri_published_push_after(list_of(trace, plan), &traced->link, first));
 	record_plan(trace, traced, plan, numbers);
 	return traced;
 }
 
 /* Returns NULL if there is no memory. A body calls only bodies that were complete before it, so this ends. */
 /* NOLINTNEXTLINE(misc-no-recursion): as deep as bodies lie in each other, which are built. */
-static const struct weiri_traced_plan *plan_in(weir_trace *trace, struct weiri_plan *plan)
+static const struct weiri_traced_plan *plan_in(weir_trace *trace, const struct weiri_plan *plan)
 {
-	struct weiri_traced_plan *traced = find_traced(weiri_published_first(&plan->traced), trace->buffers.id);
+	struct weiri_traced_plan *traced = find_traced(weiri_published_first(list_of(trace, plan)), plan);
 	struct weiri_node_map numbers;
 	bool ok = true;
 
@@ -393,21 +414,11 @@ static const struct weiri_traced_plan *plan_in(weir_trace *trace, struct weiri_p
 	weiri_node_map_init(&numbers, &plan->allocator);
 	for (uint32_t i = 0; ok && i < plan->node_count; i++)
 		ok = weiri_node_map_add(&numbers, (weir_node *)(uintptr_t)plan->nodes[i].node);
-	traced = ok ? describe(plan, &numbers) : NULL;
+	traced = ok ? describe(trace, plan, &numbers) : NULL;
 	if (traced != NULL)
 		traced = publish(trace, plan, traced, &numbers);
 	weiri_node_map_fini(&numbers);
 	return traced;
-}
-
-void weiri_traced_plans_free(struct weiri_plan *plan)
-{
-	struct weiri_published *next;
-
-	for (struct weiri_published *link = weiri_published_first(&plan->traced); link != NULL; link = next) {
-		next = link->next;
-		weiri_release(&plan->allocator, traced_of(link), traced_of(link)->bytes, WEIRI_LAYOUT_ALIGNMENT);
-	}
 }
 
 /* -- frames ------------------------------------------------------------------------------------ */

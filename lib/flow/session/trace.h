@@ -7,7 +7,7 @@
  * plan makes the one come before the other. So a node that starts too early sees no event, or one
  * of an earlier use of the frame's memory, whatever the clocks say.
  *
- * What the node depends on is recorded once for each plan. It is taken from the graph and the
+ * What the node depends on is recorded once for each plan, and belongs to the trace. It is taken from the graph and the
  * feeds, not from the edges of the plan, so a check of the trace is a check of the plan too. The same
  * holds for the bodies that a node may run: the graph names them, and each frame names its plan.
  *
@@ -34,19 +34,22 @@
 
 struct weiri_frame;
 
+enum { WEIRI_TRACE_PLAN_LISTS = 64 };
+
 struct weir_trace {
 	weir_allocator allocator;
 	uint32_t flags;
 	struct weiri_trace_buffers buffers;
-	struct weiri_serial plans;
+	struct weiri_published_list plans[WEIRI_TRACE_PLAN_LISTS]; /* those that were recorded, by their ids */
+	struct weiri_serial plan_numbers;
 	struct weiri_serial frames;
 	struct weiri_countdown users; /* the owner, sessions, and frames */
 };
 
 /* A plan as a trace knows it. */
 struct weiri_traced_plan {
-	struct weiri_published link; /* in plan->traced */
-	uint64_t set;                /* the id of the trace's buffers */
+	struct weiri_published link; /* in the trace */
+	uint64_t id;                 /* of the plan, which may be gone */
 	uint64_t number;
 	size_t bytes;
 	uint32_t *starts; /* by node: where its dependencies begin in `nodes`; one more ends the last */
@@ -80,7 +83,6 @@ void weiri_trace_child_ended(const struct weiri_frame *child, bool complete);
 void weiri_trace_frame_ended(const struct weiri_frame *frame, bool complete);
 /* Frees what the frame has for its trace. frame->trace is not NULL. */
 void weiri_trace_frame_free(struct weiri_frame *frame);
-void weiri_traced_plans_free(struct weiri_plan *plan);
 
 /*
  * Returns the buffer of this thread, which it may use as long as it runs; or NULL, and then there is

@@ -151,10 +151,11 @@ static void give_back(struct weiri_transfer *transfer, size_t done)
 
 /* -- traces ------------------------------------------------------------------------------------ */
 
-/* In the highest byte of an item's number: the trace that knows it. */
-static uint64_t mark_of(const struct weiri_trace_point *point)
+/* Numbers the tuple. In its trace, a put is an event too. */
+static void number(struct weiri_tuple *tuple, struct weiri_trace_buffer *buffer)
 {
-	return point->set->id << 56;
+	tuple->item = weiri_trace_event(buffer);
+	tuple->trace = (uint32_t)buffer->set->id;
 }
 
 static WEIRI_COLD void record_puts(struct weiri_transfer *transfer)
@@ -164,7 +165,7 @@ static WEIRI_COLD void record_puts(struct weiri_transfer *transfer)
 	for (size_t i = 0; buffer != NULL && i < transfer->count; i++) {
 		struct weiri_tuple *tuple = transfer->items[i];
 
-		tuple->item = weiri_trace_event(buffer) | mark_of(&transfer->point);
+		number(tuple, buffer);
 		weiri_trace_effect(&transfer->point, WEIRI_TRACE_PUT, transfer->queue, tuple->item);
 	}
 }
@@ -181,7 +182,7 @@ void weiri_transfer_trace(struct weiri_transfer *transfer, const struct weiri_tr
 static WEIRI_COLD void record_take(const struct weiri_trace_point *point, const weir_tensor_queue *queue,
                                    const struct weiri_tuple *tuple)
 {
-	weiri_trace_effect(point, WEIRI_TRACE_TAKE, queue, (tuple->item ^ mark_of(point)) >> 56 == 0 ? tuple->item : 0);
+	weiri_trace_effect(point, WEIRI_TRACE_TAKE, queue, tuple->trace == (uint32_t)point->set->id ? tuple->item : 0);
 }
 
 static WEIRI_COLD void record_takes(const struct weiri_transfer *transfer, size_t done)
@@ -219,12 +220,12 @@ enum weir_status weiri_transfer_settle_dequeue(struct weiri_transfer *transfer, 
 /* -- at once ----------------------------------------------------------------------------------- */
 
 /* Numbers the tuple, before a thread that takes it can record that. */
-static WEIRI_COLD void number(struct weiri_tuple *tuple, const struct weiri_trace_point *point)
+static WEIRI_COLD void number_first(struct weiri_tuple *tuple, const struct weiri_trace_point *point)
 {
 	struct weiri_trace_buffer *buffer = weiri_trace_buffer_mine(point->set);
 
 	if (buffer != NULL)
-		tuple->item = weiri_trace_event(buffer) | mark_of(point);
+		number(tuple, buffer);
 }
 
 bool weiri_tensor_queue_attempt_enqueue(weir_tensor_queue *queue, weir_tensor *const tuple[],
@@ -239,7 +240,7 @@ bool weiri_tensor_queue_attempt_enqueue(weir_tensor_queue *queue, weir_tensor *c
 	if (item == NULL)
 		return false;
 	if (WEIRI_UNLIKELY(point != NULL))
-		number(item, point);
+		number_first(item, point);
 	number_of_item = item->item;
 	if (weir_queue_try_enqueue(queue->queue, item) != WEIR_OK) {
 		weiri_tuple_free(queue, item);

@@ -89,7 +89,7 @@ static struct weiri_tuple *tuple_allocate(const weir_tensor_queue *queue)
 		weiri_allocate_zeroed(&queue->allocator, tuple_size(queue), alignof(struct weiri_tuple));
 
 	if (tuple != NULL)
-		tuple->count = queue->count;
+		tuple->count = (uint32_t)queue->count;
 	return tuple;
 }
 

@@ -27,8 +27,9 @@ struct weir_tensor_queue {
 
 /* An item of the queue: references to its tensors, which the queue owns. */
 struct weiri_tuple {
-	uint64_t item; /* its number in a trace; 0: a call put it that was not recorded */
-	size_t count;
+	uint64_t item;  /* its number in a trace; 0: a call put it that was not recorded */
+	uint32_t trace; /* the lower half of the id of that trace */
+	uint32_t count;
 	weir_tensor *tensors[];
 };
 

@@ -20,7 +20,7 @@
  * Fork: as in queue/readiness.c: the child skips the ready descriptors from before the fork.
  * Progress: lock-free. If a thread stalls between its put and the settle, the descriptor stays as it
  *   was until another call settles.
- * Checked: tests/test_pool_ready.c; the ready descriptor itself: stress/model/check_readiness.c.
+ * Checked: tests/test_pool_ready.c; stress/model/check_readiness.c.
  */
 #include "run/pool_ready.h"
 

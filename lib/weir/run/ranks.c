@@ -291,8 +291,8 @@ static enum weir_status start(weir_transport *transport, const struct weir_reduc
 	own = weiri_record_get() != NULL ? create_transfer(rank, reduction) : NULL;
 	if (own == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "\"%s\": no memory for a reduction", ranks->name);
-	/* [P1 acq_rel] acquires that the place is free; the come below releases the transfer. */
-	if (!weiri_cas_acq_rel(&channel->places[transport->rank].transfer, &none, own)) {
+	/* [P1 acquire] the place is free, and the meeting is the next; the come below releases the transfer. */
+	if (!weiri_cas_acquire(&channel->places[transport->rank].transfer, &none, own)) {
 		release_transfer(transport, own);
 		release_transfer(transport, own);
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION,

@@ -10,7 +10,11 @@
 #include "reclaim/record.h"
 #include "run/trace_format.h"
 
+#if defined(WEIRI_UNDER_MODEL) /* stress/model: two records fill a chunk */
+enum { CHUNK_WORDS = 2 * WEIRI_TRACE_EFFECT_WORDS };
+#else
 enum { CHUNK_WORDS = 8 * 1024 - 4 };
+#endif
 
 static struct weiri_serial set_ids;
 
@@ -120,7 +124,8 @@ uint64_t *weiri_trace_grow(struct weiri_trace_buffer *buffer, size_t words)
 	size_t size = words > CHUNK_WORDS ? words : CHUNK_WORDS;
 
 	WEIR_ASSERT2(T1, weiri_trace_used(buffer->last) == buffer->last->size - buffer->left);
-	if (buffer->bytes + chunk_bytes(size) <= buffer->set->most_bytes && append_chunk(buffer, size))
+	if (words <= WEIRI_TRACE_MOST_WORDS && buffer->bytes + chunk_bytes(size) <= buffer->set->most_bytes &&
+	    append_chunk(buffer, size))
 		return buffer->at;
 	/* [relaxed] a count, which only this thread changes. */
 	weiri_store_relaxed(&buffer->dropped, weiri_load_relaxed(&buffer->dropped) + 1);

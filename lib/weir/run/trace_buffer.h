@@ -3,8 +3,8 @@
  *
  * A set has a buffer for each thread that has written. A buffer is a list of chunks that only grows;
  * a record is a row of words, and lies in one chunk. Another thread may read the records at any
- * time: it sees those that were complete. If there is no memory for a record, or the buffer has
- * reached its limit, the record is dropped, and counted.
+ * time: it sees those that were complete. If there is no memory for a record, the buffer has reached
+ * its limit, or the record is too long for the format, it is dropped, and counted.
  *
  * A thread finds its buffer by its id in Linux. A later thread may get the id of one that has ended,
  * and then goes on with its buffer.
@@ -18,7 +18,7 @@
  *   P3  rest -> mine: what an earlier thread with this id wrote
  * Progress: all calls are wait-free, but for the allocator, and for `mine` when the thread has no
  *   buffer yet: a failed push means that another thread has pushed its own.
- * Checked: tests/test_trace.c.
+ * Checked: tests/test_trace.c; stress/model/check_trace.c.
  */
 #ifndef WEIRI_TRACE_BUFFER_H
 #define WEIRI_TRACE_BUFFER_H

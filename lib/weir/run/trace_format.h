@@ -10,6 +10,9 @@
 
 #include <stdint.h>
 
+/* The first word of a record has so much room for the length. */
+enum { WEIRI_TRACE_MOST_WORDS = (1 << 24) - 1 };
+
 /* "WEIRTRC" and a zero. */
 #define WEIRI_TRACE_MAGIC UINT64_C(0x0043525452494557)
 
