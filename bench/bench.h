@@ -268,7 +268,7 @@ struct scatter_contender {
 	uint64_t (*sum_all)(void *self);
 };
 
-enum data_job { DATA_RANGE, DATA_NOTHING, DATA_AHEAD, DATA_WORK, DATA_DIGITS, DATA_ROWS };
+enum data_job { DATA_RANGE, DATA_NOTHING, DATA_AHEAD, DATA_WORK, DATA_DIGITS, DATA_ROWS, DATA_STEPS };
 
 /* A pipeline without an end. */
 struct data_contender {

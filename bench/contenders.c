@@ -252,11 +252,12 @@ const struct scatter_contender *const bench_scatters[] = {
 };
 
 const struct data_contender *const bench_data[] = {
-	&weir_data_contender,  &threads_data_contender,
+	&weir_data_contender,         &steps_data_contender,   &short_steps_data_contender,
+	&reader_steps_data_contender, &threads_data_contender,
 #ifdef WEIR_BENCH_TBB
 	&tbb_data_contender,
 #endif
-	&alone_data_contender, &copy_data_contender,    NULL,
+	&alone_data_contender,        &copy_data_contender,    NULL,
 };
 
 const struct memory_contender *const bench_memories[] = {

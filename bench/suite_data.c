@@ -83,6 +83,7 @@ static void plan(struct bench_plan *plan, const struct bench_options *options)
 	plan_one(plan, DATA_RANGE, 1, "numbers, 1 taker");
 	plan_one(plan, DATA_RANGE, 8, "numbers, 8 takers");
 	plan_one(plan, DATA_AHEAD, 1, "numbers, 64 ahead");
+	plan_one(plan, DATA_STEPS, 1, "numbers by steps, 64 ahead");
 	plan_one(plan, DATA_NOTHING, 1, "map of nothing, 4 at once");
 	plan_one(plan, DATA_WORK, 1, "map of 10 us, 2 at once");
 	plan_one(plan, DATA_DIGITS, 1, "digits in batches");
@@ -93,6 +94,10 @@ static const char *const explain[][2] = {
 	{"numbers, N takers", "N threads take the numbers 0, 1, 2, ... from one iterator. The figure is thousands of "
                           "elements per second; beside it stands the processor time of the whole program for each."},
 	{"numbers, 64 ahead", "the same, by one thread, with 64 numbers computed ahead of their taking."},
+	{"numbers by steps, 64 ahead",
+     "the same, each number by a step of a graph with a deadline. The numbers are a range, "
+     "or come from a reader that is declared short, or from one that is not: it may not run in "
+     "the step."},
 	{"map of nothing, 4 at once", "each number goes through a function that returns it; up to 4 calls run at a time."},
 	{"map of 10 us, 2 at once", "each number goes through a function that multiplies for 10 us; 2 calls run at a "
                                 "time, and the numbers come in order."},

@@ -87,12 +87,13 @@ static enum weir_status draw_stage(struct stress_thread *self, struct drawing *d
 	struct weir_dataset_options options = {WEIR_DATASET_OPTIONS_INIT, .allocator = memory()}, seeded = options;
 	size_t size = 1 + (size_t)stress_below(self, 9);
 	uint64_t kind = stress_below(self, drawing->grows > 0 ? 9 : 7);
+	uint32_t is_short = stress_one_in(self, 2) ? (uint32_t)WEIR_DATASET_SHORT : 0;
 
 	seeded.seed = &seed;
 	if (drawing->is_unordered && (kind == 3 || kind == 4))
 		kind = 1;
 	switch (kind) {
-	case 0: return weir_dataset_filter(input, keep_most, NULL, &options, out, error);
+	case 0: options.flags = is_short; return weir_dataset_filter(input, keep_most, NULL, &options, out, error);
 	case 1: return weir_dataset_prefetch(input, size, &options, out, error);
 	case 2: return weir_dataset_shuffle(input, size, &seeded, out, error);
 	case 3: return weir_dataset_take(input, stress_below(self, 400), &options, out, error);
@@ -106,8 +107,10 @@ static enum weir_status draw_stage(struct stress_thread *self, struct drawing *d
 	options.at_once = size;
 	options.flags = stress_one_in(self, 3) ? (uint32_t)WEIR_DATASET_UNORDERED : 0;
 	drawing->is_unordered |= options.flags != 0;
-	if (kind == 6)
+	if (kind == 6) {
+		options.flags |= is_short;
 		return weir_dataset_map(input, mix, NULL, &options, out, error);
+	}
 	drawing->grows--;
 	options.cycle = 1 + (size_t)stress_below(self, 4);
 	options.block = 1 + (size_t)stress_below(self, 3);

@@ -184,7 +184,7 @@ struct reader {
 	int64_t next, held;
 	struct weiri_latch let_go;
 	pthread_t asks;
-	bool was_run_by_asker; /* what the reader must not be: its caller could not be told of a deadline */
+	bool was_run_by_asker; /* unless it is declared short it must not be: its caller could not be told of a deadline */
 };
 
 static enum weir_status read_number(void *context, void *state, weir_tensor *out[], weir_error *error)
@@ -193,7 +193,7 @@ static enum weir_status read_number(void *context, void *state, weir_tensor *out
 
 	(void)state, (void)error;
 	reader->was_run_by_asker |= pthread_equal(pthread_self(), reader->asks) != 0;
-	if (reader->next > reader->held)
+	if (reader->held >= 0 && reader->next > reader->held)
 		return WEIR_OUT_OF_RANGE;
 	/* If the asker is here, nobody would let it go. */
 	while (reader->next == reader->held && !reader->was_run_by_asker && !weiri_latch_is_set(&reader->let_go))
@@ -201,11 +201,11 @@ static enum weir_status read_number(void *context, void *state, weir_tensor *out
 	return weir_tensor_scalar_i64(reader->next++, &out[0]);
 }
 
-static weir_dataset *data_reader(struct reader *reader, int64_t held)
+static weir_dataset *data_reader(struct reader *reader, int64_t held, uint32_t flags)
 {
 	struct weir_dataset_generator generator = {WEIR_DATASET_GENERATOR_INIT, .next = read_number, .context = reader};
 	enum weir_dtype dtype = WEIR_I64;
-	struct weir_dataset_options options = {WEIR_DATASET_OPTIONS_INIT, .dtypes = &dtype, .width = 1};
+	struct weir_dataset_options options = {WEIR_DATASET_OPTIONS_INIT, .flags = flags, .dtypes = &dtype, .width = 1};
 	weir_dataset *dataset = NULL;
 
 	*reader = (struct reader){.held = held, .asks = pthread_self()};
@@ -226,7 +226,7 @@ Test(dataset_start, does_not_wait_for_a_reader_of_what_is_read_ahead)
 		/* One thread may be held back in the reader before the others pass on what was read before. */
 		weir_pool *pool = data_pool(2);
 		struct reader reader;
-		weir_dataset *dataset = data_prefetch(data_reader(&reader, HELD), size);
+		weir_dataset *dataset = data_prefetch(data_reader(&reader, HELD, 0), size);
 		weir_iterator *iterator = data_iterate(dataset, pool);
 		struct given given;
 
@@ -243,6 +243,64 @@ Test(dataset_start, does_not_wait_for_a_reader_of_what_is_read_ahead)
 		finish(dataset, iterator, pool);
 		cr_expect_not(reader.was_run_by_asker);
 	}
+}
+
+/* What is of known length is computed where it is asked for, as soon as it was measured to be short. */
+Test(dataset_start, a_reader_that_is_declared_short_runs_in_the_call_that_starts)
+{
+	for (size_t kind = 0; kind < 3; kind++) {
+		weir_pool *pool = data_pool(0); /* its tasks run below, and so nothing is computed beside this thread */
+		struct reader reader;
+		weir_dataset *dataset = data_reader(&reader, -1, WEIR_DATASET_SHORT);
+		weir_iterator *iterator;
+		struct given given;
+		bool ran = false;
+
+		if (kind < 2)
+			dataset = data_prefetch(dataset, 1 + kind * 3);
+		iterator = data_iterate(dataset, pool);
+		for (int64_t i = 0; i < 40; i++) {
+			reader.was_run_by_asker = false;
+			weir_pending_release(start(iterator, &given));
+			ran |= reader.was_run_by_asker;
+			(void)weir_pool_help(pool, SIZE_MAX);
+			await(&given);
+			cr_expect_eq(given.number, i);
+			cr_expect(kind < 2 || reader.was_run_by_asker, "nothing runs ahead");
+		}
+		cr_expect(ran, "kind %zu", kind);
+		finish(dataset, iterator, pool);
+	}
+}
+
+Test(dataset_start, only_functions_are_declared_short)
+{
+	struct weir_dataset_options options = {WEIR_DATASET_OPTIONS_INIT, .flags = WEIR_DATASET_SHORT};
+	weir_dataset *numbers = data_range(0, 3), *out = NULL;
+
+	cr_expect_eq(weir_dataset_batch(numbers, 2, &options, &out, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_dataset_range(0, 3, 1, &options, &out, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_null(out);
+	weir_dataset_release(numbers);
+}
+
+/* The only worker goes on with the reader, which is held back, after it has finished what is waited for. */
+Test(dataset_start, an_element_does_not_wait_for_the_reading_of_the_next_one)
+{
+	weir_pool *pool = data_pool(1);
+	struct reader reader;
+	weir_dataset *dataset = data_prefetch(data_reader(&reader, 2, 0), 3);
+	weir_iterator *iterator = data_iterate(dataset, pool);
+	struct given given[2];
+
+	for (size_t i = 0; i < 2; i++)
+		weir_pending_release(start(iterator, &given[i]));
+	for (size_t i = 0; i < 2; i++) {
+		await(&given[i]);
+		cr_expect_eq(given[i].number, (int64_t)i);
+	}
+	weiri_latch_set(&reader.let_go);
+	finish(dataset, iterator, pool);
 }
 
 Test(dataset_start, a_cancelled_operation_loses_no_element)

@@ -439,7 +439,7 @@ static void line_destroy(void *data)
 
 const struct data_contender threads_data_contender = {
 	.about = {"threads by hand", NULL, NULL, 0},
-	.jobs = 1 << DATA_AHEAD | 1 << DATA_WORK | 1 << DATA_DIGITS,
+	.jobs = 1 << DATA_AHEAD | 1 << DATA_STEPS | 1 << DATA_WORK | 1 << DATA_DIGITS,
 	.create = line_create,
 	.destroy = line_destroy,
 	.take = line_take,

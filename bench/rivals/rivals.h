@@ -51,6 +51,7 @@ extern const struct counter_contender weir_counter_contender, weir_histogram_con
 	processor_counter_contender, hashed_counter_contender, tbb_counter_contender, mutex_counter_contender;
 extern const struct data_contender weir_data_contender, threads_data_contender, tbb_data_contender;
 extern const struct data_contender alone_data_contender, copy_data_contender;
+extern const struct data_contender steps_data_contender, reader_steps_data_contender, short_steps_data_contender;
 extern const struct memory_contender weir_stopped_contender, weir_held_contender, urcu_memory_contender;
 extern const struct wake_contender weir_wake_contender, futex_wake_contender, eventfd_wake_contender,
 	condition_wake_contender;

@@ -30,8 +30,9 @@ static enum weir_status describe_input(const struct training *training, const st
 
 /*
  * The same seed, iteration and position give the same batches: so a training goes on where another
- * ended. After a kill, batches that other trainers had taken and not committed count as done, one for
- * each other trainer at most.
+ * ended. After a kill the checkpoint tells how many steps were made, not of which batches. Of those that
+ * trainers had under way, one each, as many may be trained on twice as are left out; the numbers of steps
+ * and images that the report has are right all the same.
  */
 static enum weir_status open_input(struct training *training, const struct digits *digits, weir_error *error)
 {

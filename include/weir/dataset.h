@@ -36,8 +36,9 @@
  *     not known without it. Threads that wait for it keep their deadlines and tokens.
  * (2) Calls that wait on other threads, and operations that were started, end with WEIR_CANCELLED.
  *     Functions of yours that run, completions too, are waited for, and no further ones begin.
- * (3) With a pool, functions that may take long run as its tasks. Without one they run inside the
- *     call, or inside the call of another thread that held the iterator up.
+ * (3) With a pool, your functions run as its tasks, except those declared short
+ *     (WEIR_DATASET_SHORT). Without one they run inside the call, or inside the call of another thread
+ *     that held the iterator up.
  *
  * What runs ahead. An iterator with a pool (weir/pool.h) runs a map with at_once > 1, a prefetch
  * and an interleave with at_once > 1 by tasks of that pool, as far ahead as their size says.
@@ -84,7 +85,13 @@ enum weir_dataset_limits {
 enum weir_dataset_flags {
 	WEIR_DATASET_UNORDERED = 1,      /* map, interleave: elements as they are ready, not in order */
 	WEIR_DATASET_SAME_EACH_TIME = 2, /* shuffle: the same order in each pass of each iterator */
-	WEIR_DATASET_DROP_REMAINDER = 4  /* batch: no batch that is smaller than the others */
+	WEIR_DATASET_DROP_REMAINDER = 4, /* batch: no batch that is smaller than the others */
+	/*
+	 * generate, map, filter: each call of the function takes a few microseconds at most. It may then run
+	 * inside calls that do not wait for others, such as weir_iterator_start_next(): a deadline, a token
+	 * or a cancel does not interrupt it there.
+	 */
+	WEIR_DATASET_SHORT = 8
 };
 
 /*
@@ -149,7 +156,7 @@ struct weir_dataset_generator {
 };
 #define WEIR_DATASET_GENERATOR_INIT WEIR_STRUCT_SIZE(struct weir_dataset_generator)
 
-/* Options: dtypes and width (both required), dispose. @since 0.1 */
+/* Options: dtypes and width (both required), SHORT, dispose. @since 0.1 */
 WEIR_API enum weir_status weir_dataset_generate(const struct weir_dataset_generator *generator,
                                                 const struct weir_dataset_options *options,
                                                 weir_dataset **out, weir_error *error);
@@ -168,7 +175,7 @@ typedef enum weir_status weir_dataset_map_fn(void *context, weir_tensor *const i
 /*
  * fn for each element. An element whose number of components or dtypes are not those promised is
  * refused with WEIR_INVALID_ARGUMENT in its place; the message has both. Options: at_once,
- * UNORDERED, dtypes and width (0: those of the input), dispose.
+ * UNORDERED, SHORT, dtypes and width (0: those of the input), dispose.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_dataset_map(weir_dataset *input, weir_dataset_map_fn *fn,
@@ -180,7 +187,7 @@ WEIR_API enum weir_status weir_dataset_map(weir_dataset *input, weir_dataset_map
 typedef enum weir_status weir_dataset_filter_fn(void *context, weir_tensor *const in[], bool *keep,
                                                 weir_error *error);
 
-/* The elements that fn keeps. Options: dispose. @since 0.1 */
+/* The elements that fn keeps. Options: SHORT, dispose. @since 0.1 */
 WEIR_API enum weir_status weir_dataset_filter(weir_dataset *input, weir_dataset_filter_fn *fn,
                                               void *context,
                                               const struct weir_dataset_options *options,
@@ -240,8 +247,8 @@ WEIR_API enum weir_status weir_dataset_padded_batch(weir_dataset *input, size_t 
  * weir_iterator_next() without deadline and token that come back at once, over many elements, compute
  * them themselves if each takes less than 0.1 ms: nothing would be gained by handing them over. That
  * ends when they take longer to come back. Calls with a deadline or a token compute them only on a
- * thread of the pool, or if it has none; weir_iterator_start_next(), and so a node of weir_op_next(),
- * never does.
+ * thread of the pool, or if it has none. weir_iterator_start_next() computes them as a call without
+ * deadline does, but never by a function of yours that is not declared short (WEIR_DATASET_SHORT).
  * @since 0.1
  */
 WEIR_API enum weir_status weir_dataset_prefetch(weir_dataset *input, size_t size,

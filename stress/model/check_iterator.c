@@ -21,6 +21,7 @@ struct scope {
 	size_t helps;       /* of thread 1 */
 	bool takes;         /* thread 2 takes an element, if one is ready */
 	bool begun;         /* the operation is started before the threads */
+	bool ahead;         /* through a window; what is above it is known, so no task polls */
 };
 
 static struct scene {
@@ -116,15 +117,19 @@ static void setup(void *context)
 	const struct weir_dataset_options types = {WEIR_DATASET_OPTIONS_INIT, .dtypes = &dtype, .width = 1};
 	struct weir_iterator_options reading = {WEIR_ITERATOR_OPTIONS_INIT};
 	struct weir_dataset_options used;
-	weir_dataset *dataset;
+	weir_dataset *dataset, *ahead = NULL;
 
 	(void)context;
 	weir_model_assert(weir_pool_create(&options, &scene.pool, NULL) == WEIR_OK);
 	weir_model_assert(weiri_dataset_create(&source_kind, sizeof(weir_dataset), NULL, 0, NULL, &types, &used, &dataset,
 	                                       NULL) == WEIR_OK);
 	reading.pool = scene.pool;
-	weir_model_assert(weir_iterator_create(dataset, &reading, &scene.iterator, NULL) == WEIR_OK);
+	if (scene.scope.ahead)
+		weir_model_assert(weir_dataset_prefetch(dataset, 1, NULL, &ahead, NULL) == WEIR_OK);
+	weir_model_assert(weir_iterator_create(ahead != NULL ? ahead : dataset, &reading, &scene.iterator, NULL) ==
+	                  WEIR_OK);
 	weir_dataset_release(dataset);
+	weir_dataset_release(ahead);
 	if (scene.scope.begun)
 		start();
 }
@@ -147,6 +152,7 @@ static void run(void *context, size_t who)
 static void take_the_rest(void)
 {
 	int next = 0;
+	enum weir_status status;
 	weir_tensor *part;
 
 	if (scene.status == WEIR_OK)
@@ -154,7 +160,12 @@ static void take_the_rest(void)
 	for (;;) {
 		while (next == scene.number || next == scene.other)
 			next++;
-		if (weir_iterator_next(scene.iterator, 0, NULL, &part, 1, NULL) != WEIR_OK)
+		status = weir_iterator_next(scene.iterator, 0, NULL, &part, 1, NULL);
+		if (status == WEIR_DEADLINE_EXCEEDED) { /* a task reads it ahead */
+			weir_model_assert(weir_pool_help(scene.pool, 1) != 0);
+			continue;
+		}
+		if (status != WEIR_OK)
 			break;
 		weir_model_assert(number_of(part) == next++);
 	}
@@ -191,8 +202,10 @@ static int check(const char *name, size_t threads, struct scope scope)
 
 int main(int argc, char **argv)
 {
-	const struct scope started = {start, 2, false, false}, cancelled = {start_and_cancel, 2, false, false};
-	const struct scope beside = {cancel, 2, false, true}, taken = {cancel, 1, true, true};
+	const struct scope started = {start, 2, .begun = false}, cancelled = {start_and_cancel, 2, .begun = false};
+	const struct scope beside = {cancel, 2, .begun = true}, taken = {cancel, 1, .takes = true, .begun = true};
+	const struct scope ahead = {start, 2, .ahead = true};
+	const struct scope taken_ahead = {cancel, 1, .takes = true, .begun = true, .ahead = true};
 	struct weir_model_program program;
 	int failed = 0;
 
@@ -201,7 +214,12 @@ int main(int argc, char **argv)
 	failed |= check("iterator_start_and_cancel_beside_help", 2, cancelled);
 	failed |= check("iterator_cancel_beside_help", 2, beside);
 	failed |= check("iterator_cancel_beside_help_and_taker", 3, taken);
+	failed |= check("iterator_start_ahead_beside_help", 2, ahead);
+	if (scope_long())
+		failed |= check("iterator_cancel_ahead_beside_help_and_taker", 3, taken_ahead);
 	program = program_of("iterator_cancel_stopped", 3, taken);
+	failed |= scope_stops(&program, scope_long() ? 2000 : 20, NULL, NULL);
+	program = program_of("iterator_cancel_ahead_stopped", 3, taken_ahead);
 	failed |= scope_stops(&program, scope_long() ? 2000 : 20, NULL, NULL);
 	return failed;
 }

@@ -25,8 +25,10 @@ WEIR_BEGIN_DECLS
 /*
  * A node that takes the next element of the iterator in each step: outs[0 .. count-1], one output
  * for each component, of its dtype and of any shape. `count` is the width of the dataset. A step
- * that waits for the element holds no thread. The graph borrows the iterator. Errors when it is
- * built: WEIR_INVALID_ARGUMENT (NULL, count), and those of all ops (weir/flow/op.h). In a step: as
+ * that waits for the element holds no thread. A step whose caller waits without deadline and token
+ * takes part in the work of windows as weir_iterator_next() does, another one as
+ * weir_iterator_start_next(). The graph borrows the iterator. Errors when it is built:
+ * WEIR_INVALID_ARGUMENT (NULL, count), and those of all ops (weir/flow/op.h). In a step: as
  * weir_iterator_next(); the end fails the step with WEIR_OUT_OF_RANGE. A step that is cancelled
  * while it waits loses no element; a step that fails later has taken its element.
  * In a function it is a write of the iterator (weir/flow/function.h).

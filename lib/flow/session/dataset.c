@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "data/stage.h"
+#include "data/attempt.h"
 #include "graph/node.h"
 #include "session/function.h"
 
@@ -46,9 +46,16 @@ static enum weir_status start_next(const struct weiri_call *call, weir_tensor_qu
 	return weir_iterator_start_next(iterator_of(call->node), done, context, operation, call->error);
 }
 
+/* As a call of weir_iterator_next(), the step takes part in the work if it has no limit. */
+static bool attempt_next(const struct weiri_call *call)
+{
+	return weiri_iterator_attempt(iterator_of(call->node), call->may_run_functions, call->outputs);
+}
+
 static const struct weiri_op next_op = {.name = "next",
                                         .traits = WEIRI_OP_WAITS,
                                         .start = start_next,
+                                        .attempt = attempt_next,
                                         .resource = resource,
                                         .resource_kind = "iterator",
                                         .touches = touches};

@@ -467,6 +467,7 @@ static void begin_runner(struct weiri_runner *r, struct weiri_frame *frame, bool
 	r->call.allocator = &frame->step->session->allocator;
 	r->call.token = frame->step->token;
 	r->call.deadline_ns = frame->step->deadline_ns;
+	r->call.may_run_functions = !is_held_up_by_user_code(r);
 	r->call.draws = WEIRI_UNLIKELY(frame->plan->draws) ? draws_of(frame) : 0;
 	r->call.error = &r->error;
 	r->call.trace = NULL;

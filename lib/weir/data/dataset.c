@@ -124,6 +124,7 @@ enum weir_status weiri_dataset_create(const struct weiri_dataset_kind *kind, siz
 	dataset->size = block;
 	dataset->allocator = allocator;
 	dataset->dispose = used->dispose;
+	dataset->is_short = (used->flags & WEIR_DATASET_SHORT) != 0;
 	dataset->context = context;
 	dataset->input_count = input_count;
 	dataset->inputs = (weir_dataset **)(void *)((char *)dataset + block - input_count * sizeof(weir_dataset *));
@@ -212,6 +213,18 @@ size_t weir_dataset_width(const weir_dataset *dataset)
 enum weir_dtype weir_dataset_dtype(const weir_dataset *dataset, size_t component)
 {
 	return dataset != NULL && component < dataset->width ? dataset->dtypes[component] : (enum weir_dtype)0;
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the pipeline. */
+bool weiri_dataset_is_known(const weir_dataset *dataset, const weir_pool *pool)
+{
+	bool has_function = (dataset->kind->uses & WEIRI_USES_DISPOSE) != 0, is_known = !has_function || dataset->is_short;
+
+	if (dataset->runs_ahead && pool != NULL)
+		return true;
+	for (size_t i = 0; i < dataset->input_count && is_known; i++)
+		is_known = weiri_dataset_is_known(dataset->inputs[i], pool);
+	return is_known;
 }
 
 /* -- messages ---------------------------------------------------------------------------------- */

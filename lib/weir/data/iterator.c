@@ -14,14 +14,16 @@
  * is in the hands of threads that run. One thing may then still be left to a task that nobody runs:
  * a filler that such a thread has resumed. So this thread looks again every millisecond.
  *
- * An operation that was started holds no thread. Its attempt only takes the turn: no function of the
- * user runs in an attempt. With a pool, the thread that starts it polls at once if the stages above the
- * windows have no function of the user, and leaves windows to their helpers. Otherwise the turn passes
- * to a task, which polls and *keeps* what came with the iterator; whoever takes the turn next gets that,
- * at once. So an operation that is cancelled meanwhile loses nothing. A thread that must help does not
- * wait for a task that has not begun, since only it may be there to run it: it *steals* the turn, and
- * the task then does nothing. Without a pool, and so without windows, the operation completes with the
- * turn, and its completion polls.
+ * An operation that was started holds no thread, and no function of the user of unknown length runs in the
+ * call that starts it. The stages above the windows are *known* if none of them has such a function. Then
+ * the starter polls at once, and does in the windows what it may (enum weiri_help). A node of a graph does
+ * so without an operation (attempt.h). If the element is still under way, the thread that finishes it polls
+ * again. Stages that are not known are polled by a task, to which the attempt passes the turn. Each of these
+ * *keeps* what came with the iterator, and whoever takes the turn next gets that, at once: an attempt only
+ * takes the turn. So an operation that is cancelled meanwhile loses nothing. A thread that must help does
+ * not wait for a task that has not begun, since only it may be there to run it: it *steals* the turn, and
+ * the task then does nothing. Without a pool, and so without windows, the operation completes with the turn,
+ * and its completion polls.
  *
  * Invariants
  *   D1  the stages between the root and the first windows are polled and closed only with the turn
@@ -33,7 +35,7 @@
  *   D5  the task is queued once at most: a turn that is passed to it while it is queued, stolen, is its
  *       again. `lent` says whose the turn is; it changes by read-modify-writes
  * Pairs: those of turn.h; the gates' (run/gate.h).
- *   P3  submit_poll -> steal_turn, run_poll: what the holder did with the turn
+ *   P3  pass_turn -> steal_turn, run_poll: what the holder did with the turn
  * Linearization: an element is given at the poll that returns it, with the turn.
  * Progress: a call without contention is wait-free, apart from the stages. See (1) of dataset.h for
  *   a thread that stops inside a stage.
@@ -51,6 +53,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "data/attempt.h"
 #include "data/guard.h"
 #include "data/stage.h"
 #include "data/turn.h"
@@ -78,7 +81,7 @@ struct weir_iterator {
 	struct weiri_waitable waitable;
 	struct weiri_gate calls, windows;
 	struct weiri_registered *registered;
-	bool runs_functions;    /* constant: between the root and the first windows there are functions of the user */
+	bool is_known;          /* constant: what is polled above the windows is of known length */
 	_Atomic(uint32_t) ends; /* 1: destroy() has begun */
 	WEIRI_ALIGNED_APART struct weiri_turn turn;
 	_Atomic(uint64_t) position; /* with the turn; read by any thread */
@@ -173,14 +176,6 @@ static weir_iterator *iterator_of(struct weiri_consumer *consumer)
 	return WEIRI_CONTAINER_OF(consumer, weir_iterator, consumer);
 }
 
-static void wake(struct weiri_consumer *consumer)
-{
-	weir_iterator *iterator = iterator_of(consumer);
-
-	if (weiri_turn_resume(&iterator->turn) && weiri_waiters_posted(&iterator->waitable.waiters))
-		weiri_waitable_pump(my_record(), &iterator->waitable);
-}
-
 static void retain(struct weiri_consumer *consumer)
 {
 	bool is_open = weiri_gate_enter(&iterator_of(consumer)->windows);
@@ -247,7 +242,7 @@ static bool steal_turn(weir_iterator *iterator)
 {
 	uint32_t lent = LENT_TASK;
 
-	/* [acq_rel] what the holder before did; pairs with submit_poll() and run_poll(). */
+	/* [acq_rel] what the holder before did; pairs with pass_turn() and run_poll(). */
 	return weiri_cas_acq_rel(&iterator->lent, &lent, LENT_STOLEN);
 }
 
@@ -358,15 +353,15 @@ static enum weir_status take_kept(weir_iterator *iterator, weir_tensor *parts[],
 	return outcome(iterator, kept->status, error);
 }
 
-/* Polls, and keeps what came. Gives the turn up. */
-static void poll_and_keep(weir_iterator *iterator, enum weiri_help help)
+/* Polls, and keeps what came. Returns false if the turn is stuck. */
+static bool poll_and_keep(weir_iterator *iterator, enum weiri_help help, bool lingers)
 {
-	enum weir_status status = poll(iterator, help, false, iterator->kept.parts, &iterator->kept.error);
+	enum weir_status status = poll(iterator, help, lingers, iterator->kept.parts, &iterator->kept.error);
 
 	if (status == WEIR_WOULD_BLOCK)
-		return;
+		return false;
 	keep(iterator, status);
-	give(iterator);
+	return true;
 }
 
 /* -- next -------------------------------------------------------------------------------------- */
@@ -450,6 +445,47 @@ enum weir_status weir_iterator_next(weir_iterator *iterator, uint64_t deadline_n
 
 /* -- next, asynchronous ------------------------------------------------------------------------ */
 
+/*
+ * A thread that wakes the takers of known stages polls for an operation itself, after the walk in which an
+ * attempt leaves it the turn: a task might have to wait for a worker, behind a reader that takes long.
+ */
+struct waker {
+	struct weiri_mark mark; /* first */
+	bool has_turn;          /* and a part of `calls` */
+};
+
+static struct waker *waker_here(const weir_iterator *iterator)
+{
+	return (struct waker *)(void *)weiri_mark_of(WEIRI_MARK_WAKER, iterator);
+}
+
+/* Called with the turn that an attempt left. Returns true if something is kept, and the turn given up. */
+static bool poll_for_operation(weir_iterator *iterator, struct waker *waker)
+{
+	bool is_found = poll_and_keep(iterator, WEIRI_HELP_NEVER, false);
+
+	waker->has_turn = false;
+	if (is_found)
+		weiri_turn_give(&iterator->turn);
+	weiri_gate_leave(&iterator->calls); /* `windows` keeps the iterator */
+	return is_found;
+}
+
+/* Called by a window, which keeps `windows` open. */
+static void wake(struct weiri_consumer *consumer)
+{
+	weir_iterator *iterator = iterator_of(consumer);
+	struct waker waker = {.has_turn = false};
+
+	if (!weiri_turn_resume(&iterator->turn) || !weiri_waiters_posted(&iterator->waitable.waiters))
+		return;
+	weiri_mark_begin(&waker.mark, WEIRI_MARK_WAKER, iterator);
+	do {
+		weiri_waitable_pump(my_record(), &iterator->waitable);
+	} while (waker.has_turn && poll_for_operation(iterator, &waker));
+	weiri_mark_end(&waker.mark);
+}
+
 struct start {
 	weir_iterator *iterator;
 	weir_iterator_done_fn *done;
@@ -463,17 +499,24 @@ static void run_poll(weir_task *task)
 	weir_iterator *iterator = WEIRI_CONTAINER_OF(task, weir_iterator, task);
 
 	/* [acq_rel] what the holder before did, and that the task is not queued any more. */
-	if (weiri_exchange_acq_rel(&iterator->lent, (uint32_t)LENT_NOT) == LENT_TASK)
-		poll_and_keep(iterator, WEIRI_HELP_ALWAYS);
+	if (weiri_exchange_acq_rel(&iterator->lent, (uint32_t)LENT_NOT) == LENT_TASK &&
+	    poll_and_keep(iterator, WEIRI_HELP_ALWAYS, false))
+		give(iterator);
 	weiri_gate_leave(&iterator->calls);
 }
 
-/* Passes the turn to a task. */
-static enum weir_status submit_poll(weir_iterator *iterator, weir_error *error)
+/* Passes the turn to this thread's wake, or to a task. */
+static enum weir_status pass_turn(weir_iterator *iterator, weir_error *error)
 {
+	struct waker *waker = iterator->is_known ? waker_here(iterator) : NULL;
+
 	if (!weiri_gate_enter(&iterator->calls)) {
 		weiri_turn_give(&iterator->turn);
 		return fail_ending(iterator, error);
+	}
+	if (waker != NULL) {
+		waker->has_turn = true;
+		return WEIR_WOULD_BLOCK;
 	}
 	/* [acq_rel] what this holder did; pairs with steal_turn() and run_poll(). */
 	if (weiri_exchange_acq_rel(&iterator->lent, (uint32_t)LENT_TASK) == LENT_STOLEN) {
@@ -497,7 +540,7 @@ static enum weir_status attempt_start(struct weiri_scope *scope, void *asked, we
 	if (!weiri_turn_take(&iterator->turn))
 		return WEIR_WOULD_BLOCK;
 	if (!iterator->kept.is_there && iterator->reading.pool != NULL)
-		return submit_poll(iterator, error);
+		return pass_turn(iterator, error);
 	start->has_turn = !iterator->kept.is_there;
 	if (start->has_turn)
 		return WEIR_OK;
@@ -530,22 +573,51 @@ static void answer_start(void *asked, enum weir_status status, const weir_error 
 static const struct weiri_request_kind start_kind = {sizeof(struct start), attempt_start, NULL, verb_of, NULL,
                                                      answer_start};
 
+/* Returns true if the caller now has the turn, and an element or the end is kept. */
+static bool find_now(weir_iterator *iterator, enum weiri_help help)
+{
+	bool is_known = iterator->is_known || iterator->reading.pool == NULL;
+
+	if (!is_known || is_ending(iterator) || !weiri_turn_take(&iterator->turn))
+		return false;
+	return iterator->kept.is_there || poll_and_keep(iterator, help, true);
+}
+
+/* Inside `calls`. */
+static bool attempt_next(weir_iterator *iterator, enum weiri_help help, weir_tensor *parts[])
+{
+	weir_error none;
+	bool is_element;
+
+	if (!find_now(iterator, help))
+		return false;
+	is_element = iterator->kept.status == WEIR_OK;
+	if (is_element)
+		(void)take_kept(iterator, parts, &none);
+	give(iterator);
+	return is_element;
+}
+
+bool weiri_iterator_attempt(weir_iterator *iterator, bool may_run_functions, weir_tensor *parts[])
+{
+	bool is_taken;
+
+	if (weiri_guard_is_inside(iterator) || weiri_record_get() == NULL || !weiri_gate_enter(&iterator->calls))
+		return false;
+	is_taken = attempt_next(iterator, may_run_functions ? WEIRI_HELP_IF_SHORT : WEIRI_HELP_IF_KNOWN, parts);
+	weiri_gate_leave(&iterator->calls);
+	return is_taken;
+}
+
 /* Inside `calls`. */
 static enum weir_status start_next(weir_iterator *iterator, const struct start *start, weir_pending **operation,
                                    weir_error *error)
 {
 	enum weir_status status = WEIR_CANCELLED;
 
-	/*
-	 * What needs no function of the user, and so no time, is polled here. Reading ahead is left to helpers: it
-	 * may take long, and a step's deadline and a handle's cancel would not interrupt it (enum weiri_help).
-	 */
-	if (iterator->reading.pool != NULL && !iterator->runs_functions && weiri_turn_take(&iterator->turn)) {
-		if (iterator->kept.is_there)
-			give(iterator);
-		else
-			poll_and_keep(iterator, WEIRI_HELP_NEVER);
-	}
+	/* What may take long is left to helpers: a step's deadline and a handle's cancel would not interrupt it. */
+	if (iterator->reading.pool != NULL && find_now(iterator, WEIRI_HELP_IF_KNOWN))
+		give(iterator);
 	if (!weiri_gate_enter(&iterator->calls)) /* for the operation */
 		return fail_ending(iterator, error);
 	status = weiri_request_start(weiri_record_get(), &iterator->waitable, &start_kind, start,
@@ -669,26 +741,13 @@ static void free_iterator(weir_iterator *iterator)
 	weir_dataset_release(dataset);
 }
 
-/* Returns true if a poll of the dataset's stage calls a function of the user. */
-/* NOLINTNEXTLINE(misc-no-recursion): as deep as the pipeline. */
-static bool calls_functions(const weir_dataset *dataset, const weir_pool *pool)
-{
-	bool calls = (dataset->kind->uses & WEIRI_USES_DISPOSE) != 0;
-
-	if (dataset->runs_ahead && pool != NULL)
-		return false;
-	for (size_t i = 0; i < dataset->input_count && !calls; i++)
-		calls = calls_functions(dataset->inputs[i], pool);
-	return calls;
-}
-
 static void fill(weir_iterator *iterator, weir_dataset *dataset, const struct weir_iterator_options *options,
                  const weir_allocator *allocator)
 {
 	iterator->dataset = weir_dataset_retain(dataset);
 	iterator->reading =
 		(struct weiri_reading){iterator, options->pool, options->iteration, *allocator, iterator->gauges};
-	iterator->runs_functions = calls_functions(dataset, options->pool);
+	iterator->is_known = weiri_dataset_is_known(dataset, options->pool);
 	/* [relaxed] a number of its own is all that is needed */
 	if (options->iteration == 0)
 		iterator->reading.iteration = weiri_fetch_add_relaxed(&dataset->iterations, UINT64_C(1)) + 1;

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/uncancelled.h"
 #include "data/elements.h"
+#include "tensor/object.h"
 
 struct shuffle {
 	weir_dataset dataset; /* first */
@@ -30,6 +31,8 @@ struct shuffle_stage {
 	struct weiri_elements held; /* it grows, since the input may be short */
 };
 
+__extension__ typedef unsigned __int128 product_type;
+
 /* SplitMix64: the n-th number of the stream that begins at `stream`. */
 static uint64_t number_of(uint64_t stream, uint64_t n)
 {
@@ -40,14 +43,19 @@ static uint64_t number_of(uint64_t stream, uint64_t n)
 	return x ^ (x >> 31);
 }
 
+/* Scales a number to one below `bound`, in the high half of the product. */
+static product_type scale(uint64_t number, uint64_t bound)
+{
+	return (product_type)number * bound;
+}
+
 /* A number below `bound`. A number whose low half would make some results likelier is drawn again. */
 static size_t draw_below(struct shuffle_stage *mine, uint64_t bound)
 {
-	__extension__ typedef unsigned __int128 product_type;
 	product_type product;
 
 	do {
-		product = (product_type)number_of(mine->stream, mine->draws++) * bound;
+		product = scale(number_of(mine->stream, mine->draws++), bound);
 	} while ((uint64_t)product < (0 - bound) % bound);
 	return (size_t)(product >> 64);
 }
@@ -83,6 +91,23 @@ static enum weir_status top_up(struct shuffle_stage *mine, weir_error *error)
 	return WEIR_OK;
 }
 
+/*
+ * Brings the element that the next draw will give closer to the processor: a large buffer is not in its
+ * near caches, and by then the caller has used the one before. A hint: a number that will be drawn again is
+ * taken here as it is.
+ */
+static void fetch_next(const struct shuffle_stage *mine)
+{
+	size_t buffer = ((const struct shuffle *)(const void *)mine->stage.dataset)->buffer;
+	size_t bound = mine->input_ended ? mine->held.count : buffer;
+	size_t next = (size_t)(scale(number_of(mine->stream, mine->draws), bound) >> 64);
+
+	if (next >= mine->held.count)
+		return; /* it has not come yet */
+	for (size_t c = 0; c < mine->held.width; c++)
+		weiri_tensor_fetch(weiri_elements_at(&mine->held, next)[c]);
+}
+
 static enum weir_status poll_shuffle(struct weiri_stage *stage, weir_tensor *parts[], weir_error *error)
 {
 	struct shuffle_stage *mine = (struct shuffle_stage *)(void *)stage;
@@ -99,6 +124,7 @@ static enum weir_status poll_shuffle(struct weiri_stage *stage, weir_tensor *par
 	last = weiri_elements_at(&mine->held, --mine->held.count);
 	if (drawn != last)
 		weiri_parts_move(drawn, last, width);
+	fetch_next(mine);
 	return WEIR_OK;
 }
 

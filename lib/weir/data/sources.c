@@ -292,7 +292,7 @@ static void close_generated(struct weiri_stage *stage)
 
 static const struct weiri_dataset_kind generated_kind = {"generate",
                                                          WEIRI_USES_TYPES | WEIRI_USES_DISPOSE,
-                                                         0,
+                                                         WEIR_DATASET_SHORT,
                                                          sizeof(struct generated_stage),
                                                          open_nothing,
                                                          poll_generated,

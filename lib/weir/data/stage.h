@@ -70,6 +70,7 @@ struct weir_dataset {
 	void *context;
 	uint64_t number;              /* what stands in parentheses behind the name in messages */
 	bool is_numbered, runs_ahead; /* runs_ahead: with a pool its stage is a window */
+	bool is_short;                /* the user declared its function short */
 	size_t width;
 	enum weir_dtype dtypes[WEIR_DATASET_MAX_WIDTH];
 	size_t input_count;
@@ -82,7 +83,8 @@ struct weir_dataset {
  * (window.c).
  */
 enum weiri_help {
-	WEIRI_HELP_NEVER,    /* a deadline, a token or a handle may end it, of which a function of the user does not know */
+	WEIRI_HELP_NEVER,    /* a deadline or a token may end it, of which a function of the user does not know */
+	WEIRI_HELP_IF_KNOWN, /* the same, but only what is of known length is undone: as IF_SHORT; else NEVER */
 	WEIRI_HELP_IF_SHORT, /* if less is lost by working than by waiting */
 	WEIRI_HELP_ALWAYS    /* the caller is a worker of the pool, or there are none */
 };
@@ -149,6 +151,11 @@ WEIRI_MUST_CHECK enum weir_status weiri_dataset_derive(const struct weiri_datase
                                                        weir_error *error);
 /* Fails with "batch: out is NULL" and the like. */
 enum weir_status weiri_dataset_fail_null(const struct weiri_dataset_kind *kind, const char *what, weir_error *error);
+/*
+ * Returns true if all that a poll of the dataset's stage calls, up to the windows below, is of known length:
+ * the stages of Weir, and functions that the user declared short.
+ */
+bool weiri_dataset_is_known(const weir_dataset *dataset, const weir_pool *pool);
 /* Drops a dataset that was created and cannot be completed: the user's context stays the user's. */
 void weiri_dataset_abandon(weir_dataset *dataset);
 

@@ -21,7 +21,7 @@
  *       before it sticks. Whoever finishes the thing finds that, and resumes. If the turn is TAKEN
  *       still, the resume leaves AGAIN, and the stick fails
  * Pairs
- *   P1  give, stick -> take, resume: what the holder did
+ *   P1  give, stick -> take: what the holder did; a resume between the two continues the release sequence
  *   P2  resume -> stick that fails, take: what became ready
  * Why T2 holds. A resume that finds TAKEN, AGAIN or STUCK changes the state by a read-modify-write,
  *   and so does each stick. If the resume is first, the stick fails and acquires what became ready.
@@ -81,7 +81,7 @@ static inline bool weiri_turn_leave(struct weiri_turn *turn, enum weiri_turn_sta
 {
 	uint32_t state = WEIRI_TURN_TAKEN;
 
-	/* [P1 release] pairs with take, resume and seize. */
+	/* [P1 release] pairs with take and seize. */
 	if (weiri_cas_release(&turn->state, &state, (uint32_t)to))
 		return true;
 	/* [P2 acquire] pairs with the resume or seize that left AGAIN. */
@@ -158,8 +158,8 @@ static inline bool weiri_turn_resume(struct weiri_turn *turn)
 	while (state != WEIRI_TURN_FREE) {
 		bool is_stuck = state == WEIRI_TURN_STUCK;
 
-		/* [acq_rel: P1 from stick, P2 to the next holder] */
-		if (weiri_cas_acq_rel(&turn->state, &state, is_stuck ? WEIRI_TURN_FREE : WEIRI_TURN_AGAIN))
+		/* [P2 release] pairs with the stick that fails, and with the take of the next holder */
+		if (weiri_cas_release(&turn->state, &state, is_stuck ? WEIRI_TURN_FREE : WEIRI_TURN_AGAIN))
 			return is_stuck;
 	}
 	return false;

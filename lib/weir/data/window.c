@@ -16,19 +16,22 @@
  * thread.
  *
  * The consumer that finds its slot unfinished may do what is undone, too (enum weiri_help). A worker
- * of the pool always does, and so needs no other thread. A thread outside does if it waits without
- * deadline and token, and the work is short: what one element costs is measured. If the whole window
- * costs less than to wake a worker and to be woken (SHORT_NS), it summons no helper at all; nor if only
- * the reading runs ahead, and the consumer comes back so soon that what it does elsewhere during a whole
- * window takes less (hurries()). A helper that runs then rests as soon as the consumer does not wait, and
- * the consumer reads by itself: the elements stay in the caches of one thread, and none is handed over.
- * If an element costs up to WORTH_NS, helpers and consumer share the work; where there is only a turn to
- * share (a prefetch), the consumer leaves it to a helper that runs. Beyond that, and with a deadline, a
- * token or an operation that was only started, the consumer summons a helper, marks the slot AWAITED and
- * returns WEIR_WOULD_BLOCK; whoever finishes the slot wakes it. So no call runs where a deadline, a token
- * or a cancelled handle would have to interrupt it, and none that was measured to take long where the end
- * of the iterator would. The elements of an unordered window, which may overtake each other, are left to
- * the helpers.
+ * of the pool always does, and so needs no other thread. A thread outside does if the work is short, which
+ * is measured, and if it waits without deadline and token, or the work is of known length: stages of Weir,
+ * and functions that the user declared short. If the whole window costs less than to wake a worker and to
+ * be woken (SHORT_NS), it summons no helper at all; nor if only the reading runs ahead, and the consumer
+ * comes back so soon that what it does elsewhere during a whole window takes less (hurries()). A helper
+ * that runs then rests as soon as the consumer does not wait, and the consumer reads by itself: the
+ * elements stay in the caches of one thread, and none is handed over. If an element costs up to WORTH_NS,
+ * helpers and consumer share the work; where there is only a turn to share (a prefetch), the consumer
+ * leaves it to a helper that runs. Otherwise the consumer summons a helper, marks the slot AWAITED and
+ * returns WEIR_WOULD_BLOCK; whoever finishes the slot wakes it. So no function of unknown length runs where
+ * a deadline, a token or a cancelled handle would have to interrupt it, and none that was measured to take
+ * long where the end of the iterator would. The elements of an unordered window, which may overtake each
+ * other, are left to the helpers.
+ *
+ * A consumer that does alone what is undone needs no slots: while no slot is filled, an element *passes*.
+ * The consumer takes the filler's turn, reads the element, works on it, and has it (W7).
  *
  * Neither side waits. The filler that finds no free slot, or nothing below, leaves its turn stuck;
  * the consumer that frees slots, or the window below, resumes it. The consumer reports free slots
@@ -55,6 +58,8 @@
  *       read is taken once, and the end only after all of them
  *   W5  the window outlives each helper and each wake of its filler: each holds a reference
  *   W6  if something is undone and the consumer waits, a helper is awake or summoned
+ *   W7  an element that passes without a slot is read and worked on with the filler's turn, while no slot
+ *       is filled. So it is the next one, and no more than `size` calls of the function run
  * Why W6 holds. Something becomes undone when a filler publishes an element or leaves its turn FREE,
  *   and when a stuck turn is resumed. A filler is a helper or the consumer, and looks again after
  *   that. The consumer looks once more after it has marked its slot, and summons. A resume summons.
@@ -72,7 +77,8 @@
  * Pairs
  *   P1  finish -> poll: the slot
  *   P2  report (room) -> filler: the freed slots
- *   P3  close -> fillers, helpers: that the window is closed (a hint for helpers: one that misses it
+ *   P3  close -> filler: that the window is closed; through the turn, which close() seizes after it has said
+ *       so: a filler that leaves the turn acquires the seize. (For helpers it is a hint: one that misses it
  *       does work that nobody takes)
  *   P4  the last reference given back: what all holders did
  *   P5  fill -> claim: the element
@@ -82,7 +88,9 @@
  *       finished elements, so one of them was claimed with n or after it
  *   P8  rest -> fall_asleep: the turn that is left to a consumer that hurries;
  *       fall_asleep -> finish: the turn of the wait that the finish clears
- * Linearization: an element is taken at the consumer's read of DONE, with the consumer's turn.
+ *   P9  rest -> take_helper: the helper's task is not used any more
+ * Linearization: an element is taken at the consumer's read of DONE, with the consumer's turn; one that
+ *   passes, when it is read.
  * Progress: polls, finishes and closes are lock-free, apart from the stages below and the functions
  *   of the user. A stopped thread holds back the element that it claimed; in an ordered window also
  *   those behind it, and everything once the window is full. That is what "in order" means.
@@ -145,6 +153,7 @@ struct weiri_window {
 	weiri_work_fn *work;
 	size_t size, width, bytes;
 	bool is_unordered;
+	bool is_known; /* what is read and done ahead is of known length: weiri_dataset_is_known() */
 	struct slot *slots;
 	_Atomic(size_t) *freed; /* unordered: the index of the slot that the n-th take freed, at n % size */
 	struct helper *helpers;
@@ -212,18 +221,31 @@ static void release(struct weiri_window *window)
 
 static bool is_closed(const struct weiri_window *window)
 {
-	/* [P3 acquire] pairs with weiri_window_close() */
-	return weiri_load_acquire(&window->closed) != 0;
+	return weiri_load_relaxed(&window->closed) != 0; /* [relaxed] P3 brings it */
 }
 
 /* Nobody takes elements any more. */
 static bool is_over(const struct weiri_window *window)
 {
-	/* [relaxed] a hint, as the look at `closed` */
+	/* [relaxed] hints */
 	return is_closed(window) || weiri_load_relaxed(&window->consumer->over) != 0;
 }
 
-/* -- what an element costs --------------------------------------------------------------------- */
+/* -- what an element costs, and who works on it ------------------------------------------------- */
+
+static enum weiri_help help_of(const struct weiri_window *window)
+{
+	/* [relaxed] written by the holder of the turn before it polls; helpers take it as a hint */
+	return (enum weiri_help)weiri_load_relaxed(&window->consumer->help);
+}
+
+/* The consumer may do what is short. */
+static bool is_free_to_help(const struct weiri_window *window)
+{
+	enum weiri_help help = help_of(window);
+
+	return help == WEIRI_HELP_IF_KNOWN ? window->is_known : help != WEIRI_HELP_NEVER;
+}
 
 static uint64_t cost_ns(const struct weiri_window *window)
 {
@@ -240,7 +262,7 @@ static bool is_sample(const struct weiri_window *window, uint64_t n)
 }
 
 /* check_window.c sets these. */
-bool weiri_window_hurries;
+bool weiri_window_hurries, weiri_window_passes;
 size_t weiri_window_run = RUN;
 
 static bool hurries(const struct weiri_window *window)
@@ -251,6 +273,11 @@ static bool hurries(const struct weiri_window *window)
 static size_t run_length(void)
 {
 	return weiri_window_run;
+}
+
+static bool may_pass(const struct weiri_window *window)
+{
+	return weiri_window_passes && !window->is_unordered && is_free_to_help(window);
 }
 #else
 static bool is_short(const struct weiri_window *window);
@@ -267,12 +294,21 @@ static bool is_sample(const struct weiri_window *window, uint64_t n)
  */
 static bool hurries(const struct weiri_window *window)
 {
-	return weiri_load_relaxed(&window->hurries) != 0 && cost_ns(window) < WORTH_NS; /* [relaxed] a hint */
+	/* [relaxed] a hint */
+	return weiri_load_relaxed(&window->hurries) != 0 && cost_ns(window) < WORTH_NS && is_free_to_help(window);
 }
 
 static size_t run_length(void)
 {
 	return RUN;
+}
+
+static bool is_alone(const struct weiri_window *window);
+
+/* The consumer does alone what is undone, so it needs no slot for an element that nothing is ahead of. */
+static bool may_pass(const struct weiri_window *window)
+{
+	return !window->is_unordered && is_free_to_help(window) && is_alone(window);
 }
 #endif
 
@@ -317,12 +353,6 @@ static void note_return(struct weiri_window *window)
 		weiri_store_relaxed(&window->hurries, (uint32_t)(window->away_ns * (double)window->size < (double)SHORT_NS));
 }
 
-static enum weiri_help help_of(const struct weiri_window *window)
-{
-	/* [relaxed] written by the holder of the turn before it polls; helpers take it as a hint */
-	return (enum weiri_help)weiri_load_relaxed(&window->consumer->help);
-}
-
 /*
  * The consumer would take the turn from a helper that fills in a row, which then rests, and must be
  * woken again. A summoned helper that no worker has begun to run helps nobody.
@@ -335,10 +365,8 @@ static bool is_left_to_helper(const struct weiri_window *window)
 
 static bool may_help(const struct weiri_window *window)
 {
-	enum weiri_help help = help_of(window);
-
-	return help == WEIRI_HELP_ALWAYS || (help == WEIRI_HELP_IF_SHORT && !window->is_unordered &&
-	                                     cost_ns(window) < WORTH_NS && !is_left_to_helper(window));
+	return help_of(window) == WEIRI_HELP_ALWAYS || (is_free_to_help(window) && !window->is_unordered &&
+	                                                cost_ns(window) < WORTH_NS && !is_left_to_helper(window));
 }
 
 /* -- helpers ----------------------------------------------------------------------------------- */
@@ -357,14 +385,14 @@ static bool is_undone(const struct weiri_window *window)
 /* Returns a helper that rested and now does not, or NULL. */
 static struct helper *take_helper(struct weiri_window *window)
 {
-	/* [P6 acq_rel] pairs with rest(): a read-modify-write, also if none rests */
-	uint32_t idle = weiri_fetch_or_acq_rel(&window->idle, 0u);
+	/* [P6 release] pairs with rest(): a read-modify-write, also if none rests */
+	uint32_t idle = weiri_fetch_or_release(&window->idle, 0u);
 
 	while (idle != 0) {
 		uint32_t bit = idle & (0 - idle);
 
-		/* [P6 acq_rel] as above */
-		if (weiri_cas_acq_rel(&window->idle, &idle, idle & ~bit))
+		/* [P9 acquire] pairs with rest(), whose task this thread submits again */
+		if (weiri_cas_acquire(&window->idle, &idle, idle & ~bit))
 			return &window->helpers[__builtin_ctz(bit)];
 	}
 	return NULL;
@@ -384,7 +412,7 @@ static void summon(struct weiri_window *window)
 /* What the caller does not do at once is to be done by others, if it is worth a hand-over. */
 static void summon_for_rest(struct weiri_window *window)
 {
-	if (is_undone(window) && (!is_alone(window) || help_of(window) == WEIRI_HELP_NEVER))
+	if (is_undone(window) && (!is_alone(window) || !is_free_to_help(window)))
 		summon(window);
 }
 
@@ -455,20 +483,26 @@ static struct slot *claim(struct weiri_window *window)
 	}
 }
 
+static enum weir_status work_through(struct weiri_window *window, uint64_t n, weir_tensor *parts[], weir_error *error)
+{
+	bool is_timed = is_sample(window, n);
+	uint64_t began_ns = is_timed ? weir_now_ns() : 0;
+	struct weiri_guard guard;
+	enum weir_status status;
+
+	error->message[0] = '\0';
+	weiri_guard_begin(&guard, window->reading->iterator);
+	status = window->work(window->dataset, parts, error);
+	weiri_guard_end(&guard);
+	if (is_timed)
+		note(&window->work_ns, began_ns, 1);
+	return status;
+}
+
 static void work_on(struct weiri_window *window, struct slot *slot)
 {
-	if (slot->status == WEIR_OK) {
-		bool is_timed = is_sample(window, slot->ordinal);
-		uint64_t began_ns = is_timed ? weir_now_ns() : 0;
-		struct weiri_guard guard;
-
-		slot->error.message[0] = '\0';
-		weiri_guard_begin(&guard, window->reading->iterator);
-		slot->status = window->work(window->dataset, slot->parts, &slot->error);
-		weiri_guard_end(&guard);
-		if (is_timed)
-			note(&window->work_ns, began_ns, 1);
-	}
+	if (slot->status == WEIR_OK)
+		slot->status = work_through(window, slot->ordinal, slot->parts, &slot->error);
 	finish(window, slot);
 }
 
@@ -488,16 +522,23 @@ static bool has_room(struct weiri_window *window)
 	return window->seen != 0;
 }
 
-/* Reads one element into a slot. Returns WEIR_WOULD_BLOCK if there is none now. */
-static enum weir_status fill_one(struct weiri_window *window)
+static enum weir_status poll_input(struct weiri_window *window, weir_tensor *parts[], weir_error *error)
 {
-	struct slot *slot = slot_of(window, window->read);
 	struct weiri_guard guard;
 	enum weir_status status;
 
 	weiri_guard_begin(&guard, window->reading->iterator);
-	status = weiri_stage_poll(window->input, slot->parts, &slot->error);
+	status = weiri_stage_poll(window->input, parts, error);
 	weiri_guard_end(&guard);
+	return status;
+}
+
+/* Reads one element into a slot. Returns WEIR_WOULD_BLOCK if there is none now. */
+static enum weir_status fill_one(struct weiri_window *window)
+{
+	struct slot *slot = slot_of(window, window->read);
+	enum weir_status status = poll_input(window, slot->parts, &slot->error);
+
 	if (status == WEIR_WOULD_BLOCK)
 		return status;
 	slot->status = status;
@@ -611,7 +652,7 @@ static struct helper *rest(struct weiri_window *window, const struct helper *hel
 	struct helper *next = NULL;
 
 	(void)weiri_fetch_sub_relaxed(&window->running, 1u); /* [relaxed] a hint */
-	/* [P6 acq_rel] pairs with take_helper() */
+	/* [P6 acquire, P9 release] pairs with take_helper() */
 	(void)weiri_fetch_or_acq_rel(&window->idle, 1u << (helper - window->helpers));
 	if (needs_helper(window))
 		next = take_helper(window);
@@ -727,13 +768,19 @@ static WEIRI_COLD struct slot *look_in_order(struct weiri_window *window, struct
 	return NULL;
 }
 
+/* Returns true if the next slot of an ordered window is finished. */
+static bool has_next(const struct weiri_window *window)
+{
+	/* [P1 acquire] pairs with finish() */
+	return weiri_load_acquire(&window->slots[window->taken % window->size].state) == DONE;
+}
+
 /* Returns the next slot of an ordered window, or NULL if it is not finished; it is then awaited. */
 static struct slot *next_in_order(struct weiri_window *window)
 {
 	struct slot *slot = &window->slots[window->taken % window->size];
 
-	/* [P1 acquire] pairs with finish() */
-	return WEIRI_LIKELY(weiri_load_acquire(&slot->state) == DONE) ? slot : look_in_order(window, slot);
+	return WEIRI_LIKELY(has_next(window)) ? slot : look_in_order(window, slot);
 }
 
 static bool has_finished(const struct slot *top)
@@ -803,6 +850,13 @@ static struct slot *next_as_ready(struct weiri_window *window)
 	}
 }
 
+/* The consumer has an element. It is measured how long it is away, unless that decides nothing. */
+static void note_leaving(struct weiri_window *window)
+{
+	if (window->work == NULL && !is_short(window))
+		window->left_ns = weir_now_ns();
+}
+
 static enum weir_status take(struct weiri_window *window, struct slot *slot, weir_tensor *parts[], weir_error *error)
 {
 	enum weir_status status = slot->status;
@@ -821,8 +875,53 @@ static enum weir_status take(struct weiri_window *window, struct slot *slot, wei
 	window->owed++;
 	if (window->owed * 2 >= window->size)
 		report(window);
-	if (window->work == NULL && !is_short(window))
-		window->left_ns = weir_now_ns();
+	note_leaving(window);
+	return status;
+}
+
+/* With the turn: what comes next from below, and the work on it, if nothing is ahead of it. */
+static enum weir_status pass_one(struct weiri_window *window, weir_tensor *parts[], weir_error *error)
+{
+	bool is_timed = is_sample(window, window->fillings++);
+	uint64_t began_ns = is_timed ? weir_now_ns() : 0;
+	weir_tensor *element[WEIR_DATASET_MAX_WIDTH]; /* of the input, which may be wider than the caller's array */
+	enum weir_status status = poll_input(window, element, error);
+
+	if (is_timed && status == WEIR_OK)
+		note(&window->fill_ns, began_ns, 1);
+	if (status == WEIR_OK && window->work != NULL)
+		status = work_through(window, window->fillings, element, error);
+	if (status == WEIR_OK)
+		weiri_parts_move(parts, element, window->dataset->width);
+	return status;
+}
+
+/*
+ * W7. Returns WEIR_WOULD_BLOCK if nothing passed: it comes through a slot then. The end does, too: it comes
+ * again with each poll below.
+ */
+static enum weir_status pass(struct weiri_window *window, weir_tensor *parts[], weir_error *error)
+{
+	enum weir_status status = WEIR_WOULD_BLOCK;
+	bool is_empty = true, is_left = false;
+
+	if (!weiri_turn_take(&window->turn))
+		return status;
+	/* [relaxed] see help_of() */
+	weiri_store_relaxed(&window->as_consumer.help, (uint32_t)help_of(window));
+	while (!is_left) {
+		if (status == WEIR_WOULD_BLOCK) {
+			is_empty = window->read == window->taken;
+			status = is_empty ? pass_one(window, parts, error) : WEIR_WOULD_BLOCK;
+			WEIR_ASSERT1(W7, !is_empty || window->read == window->taken);
+		}
+		/* A turn that cannot be left was resumed: the stage below may have something. */
+		is_left = leave_turn(window, is_empty && status == WEIR_WOULD_BLOCK);
+	}
+	if (status == WEIR_OUT_OF_RANGE)
+		return WEIR_WOULD_BLOCK;
+	if (status != WEIR_WOULD_BLOCK)
+		note_leaving(window);
 	return status;
 }
 
@@ -832,6 +931,12 @@ enum weir_status weiri_window_poll(struct weiri_window *window, weir_tensor *par
 
 	if (window->left_ns != 0)
 		note_return(window);
+	if (may_pass(window) && !has_next(window)) {
+		enum weir_status status = pass(window, parts, error);
+
+		if (status != WEIR_WOULD_BLOCK)
+			return status;
+	}
 	slot = window->is_unordered ? next_as_ready(window) : next_in_order(window);
 	if (slot == NULL)
 		return window->has_end && window->taken == window->end_at ? WEIR_OUT_OF_RANGE : WEIR_WOULD_BLOCK;
@@ -844,8 +949,7 @@ void weiri_window_close(struct weiri_window *window)
 {
 	if (window == NULL)
 		return;
-	/* [P3 release] pairs with is_closed() */
-	weiri_store_release(&window->closed, 1);
+	weiri_store_relaxed(&window->closed, 1);            /* [relaxed] the seize publishes it: P3 */
 	weiri_store_relaxed(&window->as_consumer.over, 1u); /* [relaxed] a hint */
 	if (weiri_turn_seize(&window->turn))
 		retire(window);
@@ -932,6 +1036,8 @@ enum weir_status weiri_window_open(struct weiri_stage *stage, const struct weiri
 	window->work = plan->work;
 	window->size = plan->size;
 	window->is_unordered = plan->is_unordered;
+	window->is_known =
+		(plan->work == NULL || window->dataset->is_short) && weiri_dataset_is_known(plan->input, window->pool);
 	window->as_consumer = (struct weiri_consumer){wake_filler, retain_filler, release_filler, 0, WEIRI_HELP_NEVER};
 	window->gauge = take_gauge(window);
 	weiri_turn_init(&window->turn, WEIRI_TURN_FREE); /* the first poll begins the filling */

@@ -21,6 +21,7 @@ enum weiri_mark_kind {
 	WEIRI_MARK_GROUP, /* of coordinators (run/coordinator.h) */
 	WEIRI_MARK_ITERATOR,
 	WEIRI_MARK_TAKER,
+	WEIRI_MARK_WAKER, /* of an iterator (data/iterator.c) */
 	WEIRI_MARK_MONITORED
 };
 

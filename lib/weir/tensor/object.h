@@ -71,6 +71,18 @@ _Static_assert(sizeof(struct weir_tensor) % WEIR_TENSOR_ALIGNMENT == 0,
                "the data follows the header and shares its alignment");
 
 /*
+ * Asks the processor for the header and the first lines of the data behind it, which will be read soon. The
+ * processor finds the lines behind those by itself.
+ */
+static inline void weiri_tensor_fetch(const weir_tensor *tensor)
+{
+	enum { LINE = 64, LINES = 8 };
+
+	for (size_t i = 0; i < LINES; i++)
+		__builtin_prefetch((const char *)tensor + i * LINE);
+}
+
+/*
  * Returns the bytes that a tensor counts in the budget when a retired object holds it. For a tensor
  * with its own memory, these are the allocated bytes. For foreign memory and views, these are the
  * bytes of the header and the bytes shown, since the end of the tensor may free only a part of the
