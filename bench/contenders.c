@@ -9,6 +9,7 @@
 /* First the bounded and lock-free queues, then the bounded ones, then those without a bound. */
 const struct ring_contender *const bench_rings[] = {
 	&weir_ltq16_contender,
+	&weir_port_contender,
 	&weir_ltq64_contender,
 #if defined(__x86_64__) /* the only machines that have it */
 	&weir_span16_contender,

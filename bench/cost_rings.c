@@ -11,6 +11,7 @@
 enum { BATCH = 32, CAPACITY = 1024 };
 
 static weir_ring *ring;
+static weir_ring_port port;
 static weir_spsc *spsc;
 static int shm_file;
 static weir_shm_ring *shm_ring;
@@ -65,6 +66,24 @@ static void ring_dequeue(void)
 	uint64_t number;
 
 	must(weir_ring_try_dequeue(ring, &number));
+}
+
+static void port_begin(void)
+{
+	ring_16();
+	weir_ring_port_init(&port, ring);
+}
+
+static void port_enqueue(void)
+{
+	must(weir_ring_port_try_enqueue(&port, 1));
+}
+
+static void port_dequeue(void)
+{
+	uint64_t number;
+
+	must(weir_ring_port_try_dequeue(&port, &number));
 }
 
 static void ring_enqueue_many(void)
@@ -327,6 +346,8 @@ static void notify(void)
 static const struct cost_operation operations[] = {
 	{"ring enqueue", ring_16, nothing, ring_enqueue, ring_dequeue, ring_end},
 	{"ring dequeue", ring_16, ring_enqueue, ring_dequeue, nothing, ring_end},
+	{"ring enqueue by a port", port_begin, nothing, port_enqueue, port_dequeue, ring_end},
+	{"ring dequeue by a port", port_begin, port_enqueue, port_dequeue, nothing, ring_end},
 	{"ring enqueue of 32", ring_16, nothing, ring_enqueue_many, ring_dequeue_many, ring_end},
 	{"ring dequeue of 32", ring_16, ring_enqueue_many, ring_dequeue_many, nothing, ring_end},
 	{"ring LTQ64 enqueue", ring_64, nothing, ring_enqueue, ring_dequeue, ring_end},

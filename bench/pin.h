@@ -6,8 +6,6 @@
 
 #include "options.h"
 
-/* Returns 0 when weir-bench was built without hwloc. */
-int bench_can_pin(void);
 /* Finds the places for up to `threads` threads. With BENCH_PIN_NONE the kernel places them. */
 void bench_pin_prepare(enum bench_pin pin, unsigned threads);
 /*

@@ -3,7 +3,7 @@
  * exact, closing is final.
  *
  * Rounds on new rings of random capacity. Producers enqueue numbered values, singly and in batches,
- * until the ring closes at a random moment. Consumers dequeue until the ring is closed and drained.
+ * until the ring closes at a random moment; singly by calls and by a port. Consumers dequeue until the ring is closed and drained.
  * Checked:
  *   loss, duplicate   each number that an enqueue accepted was dequeued exactly once
  *   order             each consumer sees the numbers of one producer grow, as a linearizable FIFO
@@ -20,7 +20,7 @@
 #include "harness.h"
 
 #include <stdio.h>
-#include <weir/ring.h>
+#include <weir/ring_port.h>
 
 #include "ledger.h"
 #include "scenarios.h"
@@ -31,6 +31,7 @@ static const uint64_t numbers_per_producer = 20000;
 
 struct round {
 	weir_ring *ring;
+	weir_ring_port port;
 	struct stress_object object; /* the ring, for the watchdog */
 	size_t capacity;
 	uint64_t mask; /* combined with the values, so that all bits are used */
@@ -109,7 +110,8 @@ static enum weir_status enqueue(struct stress_thread *self, struct ledger_page *
 	about_to_move(page, wanted);
 	stress_begin_on(self, wanted == 1 ? "try_enqueue" : "try_enqueue_many", &now.object, ROOM);
 	if (wanted == 1) {
-		status = weir_ring_try_enqueue(now.ring, values[0]);
+		status = stress_one_in(self, 2) ? weir_ring_port_try_enqueue(&now.port, values[0])
+		                                : weir_ring_try_enqueue(now.ring, values[0]);
 		*moved = status == WEIR_OK;
 	} else {
 		status = weir_ring_try_enqueue_many(now.ring, values, wanted, moved);
@@ -163,7 +165,8 @@ static enum weir_status dequeue(struct stress_thread *self, struct ledger_page *
 	about_to_move(page, wanted);
 	stress_begin_on(self, wanted == 1 ? "try_dequeue" : "try_dequeue_many", &now.object, AN_ITEM);
 	if (wanted == 1) {
-		status = weir_ring_try_dequeue(now.ring, values);
+		status = stress_one_in(self, 2) ? weir_ring_port_try_dequeue(&now.port, values)
+		                                : weir_ring_try_dequeue(now.ring, values);
 		*moved = status == WEIR_OK;
 	} else {
 		status = weir_ring_try_dequeue_many(now.ring, values, wanted, moved);
@@ -251,6 +254,7 @@ static void set_up(struct stress_thread *self, enum weir_ring_format format)
 	weiri_store_relaxed(&now.ended, 0u);
 	status = weir_ring_create(now.capacity, &options, &now.ring, NULL);
 	STRESS_CHECK(status == WEIR_OK, "a ring of %zu: %s", now.capacity, weir_status_name(status));
+	weir_ring_port_init(&now.port, now.ring);
 	now.object = (struct stress_object){"ring", "under test", {"an item", "room"}, describe_ring, &now};
 }
 

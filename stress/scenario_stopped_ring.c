@@ -7,7 +7,7 @@
  * wait for this.
  */
 #include <pthread.h>
-#include <weir/ring.h>
+#include <weir/ring_port.h>
 #include <weir/time.h>
 
 #include <ck_ring.h>
@@ -19,6 +19,7 @@
 enum { WORKERS = 4, STOPS = 1000, RING_CAPACITY = 16, MANY = 5, MESSAGE = 256 };
 
 static weir_ring *ring;
+static weir_ring_port port;
 
 static int work_on_ring(struct stress_thread *self, unsigned worker)
 {
@@ -26,7 +27,11 @@ static int work_on_ring(struct stress_thread *self, unsigned worker)
 	size_t done = 0;
 
 	(void)worker;
-	switch (stress_below(self, 4)) {
+	switch (stress_below(self, 6)) {
+	case 4: stress_begin(self, "port try_enqueue"); return weir_ring_port_try_enqueue(&port, 1) == WEIR_OK ? 0 : -1;
+	case 5:
+		stress_begin(self, "port try_dequeue");
+		return weir_ring_port_try_dequeue(&port, values) == WEIR_OK ? 1 : -1;
 	case 0: stress_begin(self, "try_enqueue"); return weir_ring_try_enqueue(ring, 1) == WEIR_OK ? 0 : -1;
 	case 1: stress_begin(self, "try_dequeue"); return weir_ring_try_dequeue(ring, values) == WEIR_OK ? 1 : -1;
 	case 2:
@@ -44,6 +49,7 @@ static void stop_in_ring(struct stress_thread *self, const char *name, enum weir
 	struct weir_ring_options options = {WEIR_RING_OPTIONS_INIT, .format = format};
 
 	STRESS_CHECK(weir_ring_create(RING_CAPACITY, &options, &ring, NULL) == WEIR_OK, "no ring");
+	weir_ring_port_init(&port, ring);
 	(void)stopping_must_go_on(self, &subject, stress_scaled(STOPS), until);
 	weir_ring_destroy(ring, NULL);
 }

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <weir/ring.h>
+#include <weir/ring_port.h>
 
 #include "base/atomic.h"
 #include "failing_allocator.h"
@@ -282,7 +282,30 @@ struct traffic {
 	int disorder[CONSUMERS];
 	_Atomic(uint64_t) next_consumer;
 	int batches;
+	const weir_ring_port *port; /* singles only; NULL: by calls */
 };
+
+static enum weir_status put_some(const struct traffic *traffic, const uint64_t values[], size_t count, size_t *done)
+{
+	enum weir_status status;
+
+	if (traffic->port == NULL)
+		return weir_ring_try_enqueue_many(traffic->ring, values, count, done);
+	status = weir_ring_port_try_enqueue(traffic->port, values[0]);
+	*done = status == WEIR_OK;
+	return status;
+}
+
+static enum weir_status take_some(const struct traffic *traffic, uint64_t values[], size_t count, size_t *done)
+{
+	enum weir_status status;
+
+	if (traffic->port == NULL)
+		return weir_ring_try_dequeue_many(traffic->ring, values, count, done);
+	status = weir_ring_port_try_dequeue(traffic->port, values);
+	*done = status == WEIR_OK;
+	return status;
+}
 
 static void *produce(void *context)
 {
@@ -295,7 +318,7 @@ static void *produce(void *context)
 		if (n < (traffic->batches ? 7u : 1u) && i < PER_PRODUCER)
 			continue;
 		for (size_t in = 0; in < n; in += done) {
-			if (weir_ring_try_enqueue_many(traffic->ring, values + in, n - in, &done) != WEIR_OK)
+			if (put_some(traffic, values + in, n - in, &done) != WEIR_OK)
 				(void)sched_yield();
 		}
 		n = 0;
@@ -312,7 +335,7 @@ static void *consume(void *context)
 	size_t done;
 
 	do {
-		status = weir_ring_try_dequeue_many(traffic->ring, values, traffic->batches ? 5 : 1, &done);
+		status = take_some(traffic, values, traffic->batches ? 5 : 1, &done);
 		if (status == WEIR_WOULD_BLOCK)
 			(void)sched_yield();
 		for (size_t i = 0; status == WEIR_OK && i < done; i++) {
@@ -327,9 +350,9 @@ static void *consume(void *context)
 	return NULL;
 }
 
-static void run_traffic(weir_ring *ring, int batches)
+static void run_traffic(weir_ring *ring, int batches, const weir_ring_port *port)
 {
-	struct traffic traffic = {.ring = ring, .batches = batches};
+	struct traffic traffic = {.ring = ring, .batches = batches, .port = port};
 	pthread_t producers[PRODUCERS], consumers[CONSUMERS];
 	uint64_t sum = 0, count = 0;
 
@@ -354,13 +377,22 @@ static void run_traffic(weir_ring *ring, int batches)
 static void traffic_of_singles(weir_ring *ring, size_t capacity)
 {
 	(void)capacity;
-	run_traffic(ring, 0);
+	run_traffic(ring, 0, NULL);
 }
 
 static void traffic_of_batches(weir_ring *ring, size_t capacity)
 {
 	(void)capacity;
-	run_traffic(ring, 1);
+	run_traffic(ring, 1, NULL);
+}
+
+static void traffic_by_a_port(weir_ring *ring, size_t capacity)
+{
+	weir_ring_port port;
+
+	(void)capacity;
+	weir_ring_port_init(&port, ring);
+	run_traffic(ring, 0, &port);
 }
 
 Test(ring, many_threads_lose_nothing_and_keep_each_producers_order)
@@ -370,6 +402,82 @@ Test(ring, many_threads_lose_nothing_and_keep_each_producers_order)
 	each_format(64, traffic_of_singles);
 	each_format(3, traffic_of_batches);
 	each_format(64, traffic_of_batches);
+}
+
+Test(ring, many_threads_share_a_port)
+{
+	each_format(64, traffic_by_a_port);
+}
+
+/* -- ports ------------------------------------------------------------------------------------- */
+
+static void fill_and_drain_by_a_port(weir_ring *ring, size_t capacity)
+{
+	uint64_t value = 77;
+	weir_ring_port port;
+
+	weir_ring_port_init(&port, ring);
+	for (int lap = 0; lap < 3; lap++) {
+		for (size_t i = 0; i < capacity; i++)
+			cr_assert_eq(i % 3 == 2 ? weir_ring_try_enqueue(ring, i) : weir_ring_port_try_enqueue(&port, i), WEIR_OK);
+		cr_assert_eq(weir_ring_port_try_enqueue(&port, 1), WEIR_WOULD_BLOCK, "full at exactly %zu", capacity);
+		cr_assert_eq(weir_ring_size_approx(ring), capacity);
+		for (size_t i = 0; i < capacity; i++) {
+			cr_assert_eq(i % 5 == 2 ? weir_ring_try_dequeue(ring, &value) : weir_ring_port_try_dequeue(&port, &value),
+			             WEIR_OK);
+			cr_assert_eq(value, i);
+		}
+		value = 77;
+		cr_assert_eq(weir_ring_port_try_dequeue(&port, &value), WEIR_WOULD_BLOCK);
+		cr_assert_eq(value, 77, "untouched");
+	}
+	cr_assert_eq(weir_ring_port_try_enqueue(&port, UINT64_MAX), WEIR_OK);
+	cr_assert_eq(weir_ring_port_try_dequeue(&port, NULL), WEIR_INVALID_ARGUMENT, "as the call");
+	weir_ring_close(ring);
+	cr_assert_eq(weir_ring_port_try_enqueue(&port, 1), WEIR_CANCELLED);
+	cr_assert_eq(weir_ring_port_try_dequeue(&port, &value), WEIR_OK);
+	cr_assert_eq(value, UINT64_MAX);
+	cr_assert_eq(weir_ring_port_try_dequeue(&port, &value), WEIR_OUT_OF_RANGE);
+	cr_assert_eq(weir_ring_port_try_enqueue(&port, 1), WEIR_CANCELLED);
+}
+
+Test(ring, a_port_does_what_the_calls_do_and_mixes_with_them)
+{
+	const size_t capacities[] = {1, 2, 3, 8, 1000};
+
+	for (size_t i = 0; i < sizeof(capacities) / sizeof(capacities[0]); i++)
+		each_format(capacities[i], fill_and_drain_by_a_port);
+}
+
+/* Where the inlined code does not know the ring, it finds a slot that is never free nor full. */
+Test(ring, a_port_leads_to_the_slots_only_where_its_code_knows_them)
+{
+	for (int i = 0; i < FORMATS; i++) {
+		for (size_t capacity = 3; capacity <= 4; capacity++) {
+			weir_ring *ring = make(formats[i], capacity);
+			weir_ring_port port;
+
+			weir_ring_port_init(&port, ring);
+			cr_assert_eq(port.ring, ring);
+			if (ring != NULL && formats[i] == WEIR_RING_FORMAT_LTQ16 && capacity == 4)
+				cr_assert_eq((void *)port.slots, ring->slots);
+			else
+				cr_assert(port.slots[0] == UINT64_MAX && port.mask == 0 && *port.tail == 0 && *port.head == 0);
+			weir_ring_destroy(ring, NULL);
+		}
+	}
+}
+
+Test(ring, a_port_without_a_ring_refuses)
+{
+	weir_ring_port port;
+	uint64_t value = 77;
+
+	weir_ring_port_init(NULL, NULL);
+	weir_ring_port_init(&port, NULL);
+	cr_assert_eq(weir_ring_port_try_enqueue(&port, 1), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_ring_port_try_dequeue(&port, &value), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(value, 77);
 }
 
 Test(ring, lives_in_memory_of_the_callers)

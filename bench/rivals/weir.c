@@ -3,7 +3,7 @@
  */
 #include <stdlib.h>
 #include <weir/queue.h>
-#include <weir/ring.h>
+#include <weir/ring_port.h>
 #include <weir/spsc.h>
 
 #include "rivals.h"
@@ -96,6 +96,50 @@ const struct ring_contender weir_ltq64_contender = {
 	.enqueue_many = ring_enqueue_many,
 	.dequeue_many = ring_dequeue_many,
 	.pairs = ring_pairs,
+};
+
+/* -- the same, inlined ------------------------------------------------------------------------- */
+
+static void *port_create(size_t capacity)
+{
+	weir_ring_port *port = malloc(sizeof(*port));
+
+	if (port == NULL)
+		exit(3);
+	weir_ring_port_init(port, ring_create_16(capacity));
+	return port;
+}
+
+static void port_destroy(void *self)
+{
+	weir_ring_port *port = self;
+
+	weir_ring_destroy(port->ring, NULL);
+	free(port);
+}
+
+static int port_enqueue(void *self, uint64_t value)
+{
+	return weir_ring_port_try_enqueue(self, value) == WEIR_OK;
+}
+
+static int port_dequeue(void *self, uint64_t *value)
+{
+	return weir_ring_port_try_dequeue(self, value) == WEIR_OK;
+}
+
+static uint64_t port_pairs(void *self, uint64_t count)
+{
+	return bench_pairs(self, count, port_enqueue, port_dequeue);
+}
+
+const struct ring_contender weir_port_contender = {
+	.about = {.name = "weir port", .version = "LTQ16, inlined", .lock_free = 1},
+	.create = port_create,
+	.destroy = port_destroy,
+	.enqueue = port_enqueue,
+	.dequeue = port_dequeue,
+	.pairs = port_pairs,
 };
 
 /* -- one producer, one consumer ---------------------------------------------------------------- */

@@ -4,7 +4,7 @@
  * Use it to hand values between threads when a stalled thread must never delay another. A ring
  * never waits: "full" and "empty" are statuses. If threads should sleep until there is room or an
  * item, use weir/queue.h, which adds waiting to this ring. For exactly one producer and one
- * consumer, use weir/spsc.h.
+ * consumer, use weir/spsc.h. Where the call of a function counts, use weir/ring_port.h.
  *
  * | call                        | threads   | progress      | blocks on | allocates | signal-safe |
  * |-----------------------------|-----------|---------------|-----------|-----------|-------------|

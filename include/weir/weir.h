@@ -29,6 +29,7 @@
 #include <weir/reclaim.h>
 #include <weir/ring.h>
 #include <weir/ring_list.h>
+#include <weir/ring_port.h>
 #include <weir/scatter.h>
 #include <weir/select.h>
 #include <weir/shm_latest.h>

@@ -462,7 +462,7 @@ int main(int argc, char **argv)
 	scope_arguments(argc, argv);
 	/* Scopes with room for one item come to an end. */
 	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++)
-		bad |= check(&scopes[i], scope_long() ? 0 : scopes[i].capacity == 1 ? 60000 : 20000);
+		bad |= check(&scopes[i], scope_long() ? 0 : scopes[i].capacity == 1 ? 80000 : 20000);
 	bad |= check(&long_sleep, scope_long() ? 200000 : 2000);
 	bad |= check_the_end();
 	bad |= check_planted();

@@ -17,6 +17,9 @@
  * it. In scopes named full_beside_empty each result is possible by itself; both together would be
  * store buffering between two slots.
  *
+ * Scopes named port_ use the calls that are inlined in programs: the header's own code, since this file
+ * is instrumented like the library.
+ *
  * Each value is the address of plain data that is written immediately before, so a missing order
  * shows as a race. For LTQ16 and SPAN16 the checker's memory treats a slot as one location whose halves
  * can be accessed (memory.c).
@@ -24,7 +27,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <weir/ring.h>
+#include <weir/ring_port.h>
 
 #include "model/judged.h"
 #include "model/scope.h"
@@ -35,7 +38,7 @@ enum { THREADS = 5, CALLS = 6, ROWS = THREADS + 1 }; /* the last row belongs to 
 enum { NEVER_EMPTY = 1, NEVER_FULL = 2 };
 enum { REDUCED = 4 }; /* this many scopes, from the first, are also run without reduction */
 /* How many of the scopes with states merged are in the short form. */
-enum { QUICK_16 = 8, QUICK_64 = 6, QUICK_APART = 1, QUICK_SPANS = 3 };
+enum { QUICK_16 = 8, QUICK_64 = 6, QUICK_APART = 1, QUICK_SPANS = 3, QUICK_PORTS = 1 };
 enum { BATCH = 3 };
 
 struct value {
@@ -155,6 +158,30 @@ static const struct scope {
 			{"n2_2_producers_batches_x2_2_consumers_batches_x2", 2, {"mm", "mm", "bb", "bb"}, 0, 0, 0, 0, 0},
 			{"n3_2_producers_batches_x2_2_consumers_batches_x2", 3, {"mM", "Mm", "bB", "Bb"}, 0, 0, 0, 0, 0},
 },
+  /* LTQ16, by ports and by calls. */
+	ports[] =
+		{
+			{"port_n1_1_producer_x2_1_consumer_x2", 1, {"xx", "yy"}, 0, 0, 0, 0, 0},
+			{"port_n2_1_producer_x2_1_consumer_x2", 2, {"xx", "yy"}, 0, 0, 0, 0, 0},
+			{"port_n1_2_producers_2_consumers_one_of_each_by_calls", 1, {"x", "e", "y", "d"}, 0, 0, 0, 0, 0},
+			{"port_close_n1_1_producer_x2_1_consumer_x2", 1, {"xx", "yy", "c"}, 0, 0, 0, 0, 0},
+			{"port_close_n2_enqueue_close_enqueue_1_consumer_x2", 2, {"xcx", "yy"}, 0, 0, 0, 0, 0},
+			{"port_n2_never_empty_hints_behind", 2, {"xy", "y"}, NEVER_EMPTY, 7, 1, 6, 0},
+			{"port_n2_never_full_hints_behind", 2, {"yx", "x"}, NEVER_FULL, 7, 1, 7, 0},
+			{"port_n1_store_buffering_each_puts_and_takes", 1, {"xy", "xy"}, 0, 0, 0, 0, 0},
+			{"port_n2_store_buffering_each_takes_and_puts", 2, {"yx", "xy"}, 0, 0, 1, 0, 0},
+			{"port_n2_iriw_2_puts_seen_by_2_who_take_and_put", 2, {"x", "x", "y", "y"}, 0, 0, 0, 0, 0},
+			{"port_n3_without_inlined_form", 3, {"x", "y"}, 0, 0, 0, 0, 0},
+},
+  /* With states merged; the largest last. */
+	merged_ports[] =
+		{
+			{"port_n2_2_producers_x2_1_consumer_x2_by_both", 2, {"xe", "ex", "yd"}, 0, 0, 0, 0, 0},
+			{"port_n1_2_producers_x2_1_consumer_x2", 1, {"xx", "xx", "yy"}, 0, 0, 0, 0, 0},
+			{"port_n1_2_producers_x1_2_consumers_x1", 1, {"x", "x", "y", "y"}, 0, 0, 0, 0, 0},
+			{"port_n1_2_producers_x2_2_consumers_x2", 1, {"xx", "xx", "yy", "yy"}, 0, 0, 0, 0, 0},
+			{"port_n2_2_producers_x2_2_consumers_x2", 2, {"xx", "xx", "yy", "yy"}, 0, 0, 0, 0, 0},
+},
   planted = {"a_wrong_empty", 2, {"ez", "ed"}, 0, 0, 0, 0, 0},
   large[] = {
 	  {"n1_2_producers_x2_2_consumers_x2", 1, {"ee", "ee", "dd", "dd"}, 0, 0, 0, 0, 0},
@@ -166,6 +193,7 @@ static struct scene {
 	const struct scope *scope;
 	enum weir_ring_format format;
 	weir_ring *ring;
+	weir_ring_port port;
 	struct value values[ROWS][CALLS + 1];
 	/* Written by each thread for itself. */
 	int put[ROWS], accepted[ROWS]; /* values offered; the last place that was enqueued */
@@ -242,7 +270,26 @@ static void judge_take(enum weir_status status, const uint64_t values[], size_t 
 		judged_take(WEIR_WOULD_BLOCK, 0);
 }
 
-static void put(size_t me, size_t count)
+/* How a call reaches the ring. */
+enum way { CALLED, BY_PORT };
+
+static enum weir_status enqueue(const uint64_t values[], size_t count, enum way way, size_t *done)
+{
+	if (count != 1)
+		return weir_ring_try_enqueue_many(scene.ring, values, count, done);
+	return way == BY_PORT ? weir_ring_port_try_enqueue(&scene.port, values[0])
+	                      : weir_ring_try_enqueue(scene.ring, values[0]);
+}
+
+static enum weir_status dequeue(uint64_t values[], size_t count, enum way way, size_t *done)
+{
+	if (count != 1)
+		return weir_ring_try_dequeue_many(scene.ring, values, count, done);
+	return way == BY_PORT ? weir_ring_port_try_dequeue(&scene.port, &values[0])
+	                      : weir_ring_try_dequeue(scene.ring, &values[0]);
+}
+
+static void put(size_t me, size_t count, enum way way)
 {
 	uint64_t values[BATCH] = {0};
 	enum weir_status status;
@@ -252,8 +299,7 @@ static void put(size_t me, size_t count)
 		values[i] = next_value(me);
 
 	weir_model_call_begins(0);
-	status = count == 1 ? weir_ring_try_enqueue(scene.ring, values[0])
-	                    : weir_ring_try_enqueue_many(scene.ring, values, count, &done);
+	status = enqueue(values, count, way, &done);
 	weir_model_call_ends(0);
 	note_answer(me, status, done);
 	judge_put(me, status, count, done);
@@ -279,15 +325,14 @@ static void have(size_t me, uint64_t bits)
 	scene.out[me]++;
 }
 
-static void take(size_t me, size_t count)
+static void take(size_t me, size_t count, enum way way)
 {
 	uint64_t values[BATCH];
 	enum weir_status status;
 	size_t done = 1;
 
 	weir_model_call_begins(1);
-	status = count == 1 ? weir_ring_try_dequeue(scene.ring, &values[0])
-	                    : weir_ring_try_dequeue_many(scene.ring, values, count, &done);
+	status = dequeue(values, count, way, &done);
 	weir_model_call_ends(1);
 	note_answer(me, status, done);
 	judge_take(status, values, count, done);
@@ -329,12 +374,14 @@ static void look_at_size(void)
 }
 
 #define LETTERS(LETTER) \
-	LETTER('e', "enqueue", put(me, 1)) \
-	LETTER('d', "dequeue", take(me, 1)) \
-	LETTER('m', "enqueue 2 in a batch", put(me, 2)) \
-	LETTER('b', "dequeue up to 2 in a batch", take(me, 2)) \
-	LETTER('M', "enqueue 3 in a batch", put(me, 3)) \
-	LETTER('B', "dequeue up to 3 in a batch", take(me, 3)) \
+	LETTER('e', "enqueue", put(me, 1, CALLED)) \
+	LETTER('d', "dequeue", take(me, 1, CALLED)) \
+	LETTER('m', "enqueue 2 in a batch", put(me, 2, CALLED)) \
+	LETTER('b', "dequeue up to 2 in a batch", take(me, 2, CALLED)) \
+	LETTER('M', "enqueue 3 in a batch", put(me, 3, CALLED)) \
+	LETTER('B', "dequeue up to 3 in a batch", take(me, 3, CALLED)) \
+	LETTER('x', "enqueue by a port", put(me, 1, BY_PORT)) \
+	LETTER('y', "dequeue by a port", take(me, 1, BY_PORT)) \
 	LETTER('c', "close", close_it(me)) \
 	LETTER('q', "ask whether the ring is closed", ask(me)) \
 	LETTER('s', "read the size", look_at_size()) \
@@ -390,6 +437,7 @@ static void setup(void *context)
 
 	(void)context;
 	weir_model_assert(weir_ring_create(scene.scope->capacity, &options, &scene.ring, NULL) == WEIR_OK);
+	weir_ring_port_init(&scene.port, scene.ring);
 	judged_as_fifo(scene.scope->capacity);
 	for (unsigned i = 0; i < scene.scope->batches; i++)
 		pass_a_batch();
@@ -397,7 +445,7 @@ static void setup(void *context)
 		weir_model_assert(weir_ring_try_enqueue(scene.ring, i) == WEIR_OK &&
 		                  weir_ring_try_dequeue(scene.ring, &value) == WEIR_OK && value == i);
 	for (unsigned i = 0; i < scene.scope->inside; i++)
-		put(ROWS - 1, 1);
+		put(ROWS - 1, 1, CALLED);
 	if (scene.scope->hint != 0)
 		make_hints_old(scene.scope->hint);
 }
@@ -654,6 +702,22 @@ static int check_spans(void)
 	                          WEIR_RING_FORMAT_SPAN16, scope_long() ? 400000000 : 1200000, ~0u);
 }
 
+/* The calls that are inlined in programs. */
+static int check_ports(void)
+{
+	int bad = 0;
+	char name[SCOPE_NAME];
+
+	for (size_t i = 0; i < sizeof(ports) / sizeof(ports[0]); i++) {
+		struct weir_model_program program = prepare(&ports[i], WEIR_RING_FORMAT_LTQ16, name);
+
+		bad |= scope_as_far_as(&program, scope_long() ? 0 : 60000);
+		bad |= check_progress(&ports[i], WEIR_RING_FORMAT_LTQ16);
+	}
+	return bad | check_states(merged_ports, scope_long() ? sizeof(merged_ports) / sizeof(merged_ports[0]) : QUICK_PORTS,
+	                          WEIR_RING_FORMAT_LTQ16, scope_long() ? 400000000 : 1200000, ~0u);
+}
+
 static int check_planted(enum weir_ring_format format)
 {
 	char name[SCOPE_NAME];
@@ -693,7 +757,7 @@ int main(int argc, char **argv)
 	/* the quickest first */
 	bad = check_small(ltq64) | check_small(ltq16);
 	bad |= check_small(span16) | check_both_answers(span16);
-	bad |= check_all_progress(span16) | check_spans() | check_planted(span16);
+	bad |= check_all_progress(span16) | check_spans() | check_planted(span16) | check_ports();
 	bad |= check_both_answers(ltq64) | check_both_answers(ltq16);
 	bad |= check_planted(ltq64) | check_planted(ltq16);
 	bad |= check_all_progress(ltq64) | check_all_progress(ltq16);

@@ -164,14 +164,12 @@ static WEIRI_NOINLINE enum weir_status put_in_store(weir_queue *queue, void *ite
 	return status;
 }
 
-enum weir_status weir_queue_try_enqueue(weir_queue *queue, void *item)
+static WEIRI_ALWAYS_INLINE enum weir_status put_one(weir_queue *queue, void *item)
 {
 	struct weiri_record *record = weiri_record_get();
 	enum weir_status status;
 
-	if (queue == NULL)
-		return WEIR_INVALID_ARGUMENT;
-	if (record == NULL) /* before the item is in: without a record the call could wake no waiter */
+	if (WEIRI_UNLIKELY(record == NULL)) /* before the item is in: without a record the call could wake no waiter */
 		return WEIR_RESOURCE_EXHAUSTED;
 	if (WEIRI_UNLIKELY(others_first(record, queue, &queue->producers)))
 		return let_others_first(record, queue);
@@ -180,6 +178,11 @@ enum weir_status weir_queue_try_enqueue(weir_queue *queue, void *item)
 		return refused(record, queue, status);
 	items_went_in(record, queue);
 	return WEIR_OK;
+}
+
+enum weir_status weir_queue_try_enqueue(weir_queue *queue, void *item)
+{
+	return WEIRI_LIKELY(queue != NULL) ? put_one(queue, item) : WEIR_INVALID_ARGUMENT;
 }
 
 /* Returned items leave first: see store_ring.c. */
@@ -203,15 +206,13 @@ static WEIRI_NOINLINE enum weir_status take_from_store(struct weiri_record *reco
 	return status;
 }
 
-enum weir_status weir_queue_try_dequeue(weir_queue *queue, void **item)
+static WEIRI_ALWAYS_INLINE enum weir_status take_one(weir_queue *queue, void **item)
 {
 	struct weiri_record *record = weiri_record_get();
 	enum weir_status status;
 	uint64_t bits;
 
-	if (queue == NULL || item == NULL)
-		return WEIR_INVALID_ARGUMENT;
-	if (record == NULL)
+	if (WEIRI_UNLIKELY(record == NULL))
 		return WEIR_RESOURCE_EXHAUSTED;
 	if (WEIRI_UNLIKELY(others_first(record, queue, &queue->consumers)))
 		return got_nothing(record, queue, WEIR_WOULD_BLOCK);
@@ -222,6 +223,11 @@ enum weir_status weir_queue_try_dequeue(weir_queue *queue, void **item)
 	*item = weiri_item_pointer(bits);
 	items_came_out(record, queue);
 	return WEIR_OK;
+}
+
+enum weir_status weir_queue_try_dequeue(weir_queue *queue, void **item)
+{
+	return WEIRI_LIKELY(queue != NULL && item != NULL) ? take_one(queue, item) : WEIR_INVALID_ARGUMENT;
 }
 
 /* -- several items, without waiting ------------------------------------------------------------ */
@@ -355,6 +361,11 @@ static WEIRI_COLD void refuse(const weir_queue *queue, enum weir_queue_op_kind k
 	(void)weiri_queue_fail_cancelled(queue, weiri_queue_verb(kind), &cause, error);
 }
 
+static WEIRI_COLD enum weir_status fail_without_record(const weir_queue *queue, weir_error *error)
+{
+	return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "queue \"%s\": no memory for this thread's record", queue->name);
+}
+
 static enum weir_status check(const weir_queue *queue, enum weir_queue_op_kind kind, void *const *items, size_t count,
                               weir_cancel *cancel, struct weiri_record **record, weir_error *error)
 {
@@ -365,10 +376,7 @@ static enum weir_status check(const weir_queue *queue, enum weir_queue_op_kind k
 		return WEIR_CANCELLED;
 	}
 	*record = weiri_record_get();
-	if (*record == NULL)
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "queue \"%s\": no memory for this thread's record",
-		                  queue->name);
-	return WEIR_OK;
+	return *record != NULL ? WEIR_OK : fail_without_record(queue, error);
 }
 
 static enum weir_status try_one(weir_queue *queue, enum weir_queue_op_kind kind, void **item)
@@ -402,16 +410,21 @@ static WEIRI_COLD enum weir_status let_others_run(struct weiri_own *own, weir_qu
 	return status;
 }
 
-/* Moves one item, at first without an operation. */
-static enum weir_status move_one(struct weiri_record *record, weir_queue *queue, enum weir_queue_op_kind kind,
-                                 void **item, uint64_t deadline_ns, weir_cancel *cancel, weir_error *error)
+/* Moves the item that an attempt did not move: it returned `status`. */
+static WEIRI_NOINLINE enum weir_status move_one(weir_queue *queue, enum weir_queue_op_kind kind, void **item,
+                                                enum weir_status status, uint64_t deadline_ns, weir_cancel *cancel,
+                                                weir_error *error)
 {
-	enum weir_status status = try_one(queue, kind, item);
 	struct weiri_queue_operation *op;
+	struct weiri_record *record;
+	enum weir_status refused;
 	size_t done;
 
-	if (WEIRI_LIKELY(status == WEIR_OK))
-		return WEIR_OK;
+	if (status == WEIR_RESOURCE_EXHAUSTED)
+		return fail_without_record(queue, error);
+	refused = check(queue, kind, item, 1, cancel, &record, error);
+	if (refused != WEIR_OK)
+		return refused;
 	if (status == WEIR_WOULD_BLOCK && deadline_ns != 0)
 		status = let_others_run(record->own, queue, kind, item);
 	if (status == WEIR_OK)
@@ -425,26 +438,32 @@ static enum weir_status move_one(struct weiri_record *record, weir_queue *queue,
 	return status == WEIR_OK ? run(record, op, deadline_ns, cancel, &done, error) : status;
 }
 
+/* Returns true if a call may try before anything else. If not, check() refuses it. */
+static WEIRI_ALWAYS_INLINE bool may_try(const weir_queue *queue, const weir_cancel *cancel)
+{
+	return WEIRI_LIKELY(queue != NULL) && (WEIRI_LIKELY(cancel == NULL) || !weir_cancel_fired(cancel));
+}
+
 enum weir_status weir_queue_enqueue(weir_queue *queue, void *item, uint64_t deadline_ns, weir_cancel *cancel,
                                     weir_error *error)
 {
-	struct weiri_record *record;
-	enum weir_status status = check(queue, WEIR_QUEUE_OP_ENQUEUE, &item, 1, cancel, &record, error);
+	enum weir_status status = may_try(queue, cancel) ? put_one(queue, item) : WEIR_WOULD_BLOCK;
+	void *left = item;
 
-	if (status != WEIR_OK)
-		return status;
-	return move_one(record, queue, WEIR_QUEUE_OP_ENQUEUE, &item, deadline_ns, cancel, error);
+	return WEIRI_LIKELY(status == WEIR_OK)
+	           ? WEIR_OK
+	           : move_one(queue, WEIR_QUEUE_OP_ENQUEUE, &left, status, deadline_ns, cancel, error);
 }
 
 enum weir_status weir_queue_dequeue(weir_queue *queue, void **item, uint64_t deadline_ns, weir_cancel *cancel,
                                     weir_error *error)
 {
-	struct weiri_record *record;
-	enum weir_status status = check(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, item, 1, cancel, &record, error);
+	enum weir_status status =
+		may_try(queue, cancel) && WEIRI_LIKELY(item != NULL) ? take_one(queue, item) : WEIR_WOULD_BLOCK;
 
-	if (status != WEIR_OK)
-		return status;
-	return move_one(record, queue, WEIR_QUEUE_OP_DEQUEUE_MANY, item, deadline_ns, cancel, error);
+	return WEIRI_LIKELY(status == WEIR_OK)
+	           ? WEIR_OK
+	           : move_one(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, item, status, deadline_ns, cancel, error);
 }
 
 /*

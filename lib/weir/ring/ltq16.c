@@ -22,6 +22,7 @@ struct slot {
 	_Alignas(16) _Atomic(uint64_t) state;
 	_Atomic(uint64_t) value;
 };
+_Static_assert(sizeof(struct slot) == 16 && offsetof(struct slot, value) == 8, "programs contain this (port.c)");
 
 /* The slot as one object; may_alias because its halves are accessed with their own types. */
 __extension__ typedef unsigned __int128 __attribute__((may_alias)) whole;

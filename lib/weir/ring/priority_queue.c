@@ -19,7 +19,8 @@
  * only a hint. Each of its words names a node and the ticket with which that node was filled. A
  * reader that finds the node with that ticket knows that the node has been in the list, and no
  * more. All decisions are made at the links of the chain. A lost hint makes a walk longer, and is
- * replaced as nodes come and go.
+ * replaced as nodes come and go. A node that is linked into an empty queue raises no tower, because
+ * nothing would be passed over on the way to it.
  *
  * Source. The bit in a node's own link that says "my successor is taken" is the idea of Linden and
  * Jonsson (OPODIS 2013): a put that would insert before the first item changes the same link, so a
@@ -624,11 +625,15 @@ static void go_to_dummy(const weir_priority_queue *queue, struct place *at)
 
 /*
  * Walks from `at` to the last node whose key is not above `key`, or to the dummy; returns its link.
+ * *dummy is the dummy at which the walk began, or 0 if it began at a tower.
  */
-static uint64_t find_place(const weir_priority_queue *queue, int64_t key, struct place *at)
+static uint64_t find_place(const weir_priority_queue *queue, int64_t key, struct place *at, size_t *dummy)
 {
-	if (at->index == 0)
+	*dummy = 0;
+	if (at->index == 0) {
 		go_to_dummy(queue, at);
+		*dummy = at->index;
+	}
 	for (;;) {
 		/* [P1, P2 acquire] */
 		uint64_t link = weiri_load_acquire(&node_of(queue, at->index)->link), next_ticket;
@@ -638,6 +643,7 @@ static uint64_t find_place(const weir_priority_queue *queue, int64_t key, struct
 		/* [relaxed] P2, I4. */
 		if (weiri_load_relaxed(&node_of(queue, at->index)->ticket) != at->ticket || (link & TAKEN) != 0) {
 			go_to_dummy(queue, at);
+			*dummy = at->index;
 			continue;
 		}
 		if (index_of(queue, link) == 0)
@@ -657,20 +663,23 @@ static uint64_t find_place(const weir_priority_queue *queue, int64_t key, struct
 	}
 }
 
-static void link_in(weir_priority_queue *queue, size_t index, int64_t key, struct place *at)
+/* Returns true if no other item was inside. */
+static bool link_in(weir_priority_queue *queue, size_t index, int64_t key, struct place *at)
 {
 	struct node *node = node_of(queue, index);
 	/* [relaxed] only this thread writes it. */
 	uint64_t own = weiri_load_relaxed(&node->link), link;
+	size_t dummy;
 
 	do {
-		link = find_place(queue, key, at);
+		link = find_place(queue, key, at, &dummy);
 		own = word_after(queue, own, index_of(queue, link));
 		/* [P2 release] after the ticket. */
 		weiri_store_release(&node->link, own);
 		/* [seq_cst S; P1 release] */
 	} while (!weiri_cas_seq_cst(&node_of(queue, at->index)->link, &link, word_after(queue, link, index)));
 	WEIR_ASSERT_INSTANT(assert_chain(queue));
+	return index_of(queue, link) == 0 && at->index == dummy;
 }
 
 enum weir_status weiri_priority_queue_put(weir_priority_queue *queue, int64_t key, uint64_t value, bool admitted)
@@ -685,8 +694,9 @@ enum weir_status weiri_priority_queue_put(weir_priority_queue *queue, int64_t ke
 		return status;
 	fill(queue, index, height, ticket, key, value);
 	walk_towers(queue, key, height, &path);
-	link_in(queue, index, key, &path.at[0]);
-	raise_tower(queue, &path, index, height, ticket, key);
+	/* Nothing is passed over on the way to an item that is alone, so it needs no tower. */
+	if (!link_in(queue, index, key, &path.at[0]) && height != 0)
+		raise_tower(queue, &path, index, height, ticket, key);
 	return WEIR_OK;
 }
 
