@@ -2,7 +2,6 @@
  * cost_steps.c - weir-cost: steps of a session, and the functions that they call.
  */
 #include <weir/flow/callable.h>
-#include <weir/flow/dataset.h>
 #include <weir/flow/function.h>
 #include <weir/flow/kernel.h>
 #include <weir/flow/op.h>
@@ -106,26 +105,6 @@ static void through_a_queue_end(void)
 {
 	steps_end();
 	must(weir_tensor_queue_destroy(tuples, NULL));
-}
-
-static weir_iterator *numbers;
-
-static void through_an_iterator(void)
-{
-	weir_dataset *range;
-
-	steps_begin();
-	must(weir_dataset_range(0, INT64_MAX, 1, NULL, &range, NULL));
-	must(weir_iterator_create(range, NULL, &numbers, NULL));
-	must(weir_op_next(graph, NULL, numbers, &fetch, 1, NULL, NULL));
-	weir_dataset_release(range);
-	fetch_count = 1;
-}
-
-static void through_an_iterator_end(void)
-{
-	steps_end();
-	must(weir_iterator_destroy(numbers, NULL));
 }
 
 /* -- functions: their steps compare with the step of 1 no-op ----------------------------------- */
@@ -290,7 +269,6 @@ static const struct cost_operation operations[] = {
 	{"step of 32 no-ops without edges", row_of_no_ops, nothing, step, nothing, steps_end},
 	{"step of 32 f32 adds in a chain", chain_of_adds, nothing, step, nothing, steps_end},
 	{"step of an enqueue and a dequeue", through_a_queue, nothing, step, nothing, through_a_queue_end},
-	{"step of a next of a range", through_an_iterator, nothing, step, nothing, through_an_iterator_end},
 	{"step of 32 calls in a chain", chain_of_calls, nothing, step, nothing, functions_end},
 	{"step of a loop of 31 iterations", loop, nothing, step, nothing, functions_end},
 	{"step of a map of 32 rows", map_of_rows, nothing, step, nothing, functions_end},

@@ -439,6 +439,19 @@ static void countdown_thread(void *context, size_t number)
 	}
 }
 
+/* The same with a last call that only looks. */
+static void finish_thread(void *context, size_t number)
+{
+	struct weiri_countdown *left = scene.left;
+
+	(void)context;
+	scene.seen[number] = 1;
+	if (weiri_countdown_finish(left, 1)) {
+		weir_model_assert(scene.seen[0] + scene.seen[1] + scene.seen[2] == 3);
+		weir_model_release(left);
+	}
+}
+
 static void free_gate(void *context)
 {
 	(void)context;
@@ -532,11 +545,15 @@ static int check_gate(void)
 		"gate_close_beside_2_leaves", 3, &scene, sizeof(scene), setup_inside, leave_thread, free_left};
 	struct weir_model_program countdown = {"countdown_3_arrive", 3,        &scene, sizeof(scene), setup_gate,
 	                                       countdown_thread,     free_gate};
+	struct weir_model_program finish = countdown;
 	int bad = 0;
 
 	scene = (struct scene){0};
 	bad |= scope_as_far_as(&inside, 200000);
 	bad |= scope_stops(&countdown, 0, NULL, NULL);
+	finish.name = "countdown_3_finish";
+	finish.thread = finish_thread;
+	bad |= scope_complete(&finish) | scope_stops(&finish, 0, NULL, NULL);
 	inside.name = "gate_closed_and_waited_for_by_two";
 	inside.setup = setup_one_inside;
 	inside.thread = close_elsewhere;

@@ -92,8 +92,8 @@ static struct weiri_pool_ready *get(weir_pool *pool)
 	if (made == NULL)
 		return NULL;
 	made->older = there;
-	/* [P1 release] the fields. [acquire] those of the one that another thread published first. */
-	if (weiri_cas_release_or_acquire(&pool->ready, &there, made))
+	/* [P1 release] the fields. Those of one that another thread published first are acquired by the settle. */
+	if (weiri_cas_release(&pool->ready, &there, made))
 		return made;
 	ready_free(pool, made);
 	return there;
