@@ -17,6 +17,8 @@ enum {
 #endif
 	PAUSE_FACTOR = 256 /* of the time that a membarrier took */
 };
+/* One that took a second, because the machine stood still, must not end membarriers for minutes. */
+static const uint64_t longest_pause_ns = UINT64_C(4000000000);
 
 #if defined(WEIRI_UNDER_MODEL) /* where time passes only with a deadline */
 uint64_t weiri_settle_pause_ns = 0;
@@ -112,6 +114,8 @@ static void rest_after(uint64_t began_ns)
 {
 	uint64_t now = weir_now_ns(), pause = (now - began_ns) * PAUSE_FACTOR;
 
+	if (pause > longest_pause_ns)
+		pause = longest_pause_ns;
 	if (pause > weiri_settle_pause_ns)
 		weiri_store_relaxed(&settle_again_ns, now + pause); /* [relaxed] a time */
 }

@@ -68,8 +68,9 @@
  * When a collector settles. A collection on behalf of all threads (a flush, a writer that waits for
  * memory) settles if any thread has an announcement that counts. Any other collection settles if a
  * thread announced its era IDLE_ERAS ago or earlier. It does so at most once in a millisecond for
- * all threads together, and once in 256 times the time that the last membarrier took: on some
- * machines it takes milliseconds, and stops others that call it. Such a collection waits for none.
+ * all threads together, and once in 256 times the time that the last membarrier took, or in
+ * 4 seconds if that is less: on some machines it takes milliseconds, and stops others that call it.
+ * Such a collection waits for none.
  * Progress: wait-free. An announcement is two stores and a fence.
  * Checked: stress/model/check_reclaim.c, tests/test_announce.c.
  */
