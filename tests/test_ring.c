@@ -468,6 +468,43 @@ Test(ring, a_port_leads_to_the_slots_only_where_its_code_knows_them)
 	}
 }
 
+/*
+ * A frame that compilers address from a register of its own, often rbx: the instruction of an enqueue
+ * uses that register, too.
+ */
+static __attribute__((noinline)) size_t enqueue_from_an_aligned_frame(const weir_ring_port *port, size_t bytes)
+{
+	_Alignas(64) char aligned[64] = {1};
+	char *sized = __builtin_alloca(bytes);
+	size_t sum = 0;
+
+	memset(sized, 2, bytes);
+	cr_assert_eq(weir_ring_port_try_enqueue(port, 9), WEIR_OK);
+	/* The compiler may not know what the bytes are. */
+	__asm__ volatile("" : : "r"(aligned), "r"(sized) : "memory");
+	for (size_t i = 0; i < bytes; i++)
+		sum += (size_t)sized[i];
+	return sum + (size_t)aligned[0];
+}
+
+static void enqueue_by_a_port_in_a_frame(weir_ring *ring, size_t capacity)
+{
+	weir_ring_port port;
+	uint64_t value;
+
+	weir_ring_port_init(&port, ring);
+	for (size_t i = 0; i < capacity + 1; i++) {
+		cr_assert_eq(enqueue_from_an_aligned_frame(&port, 10 + i), 2 * (10 + i) + 1);
+		cr_assert_eq(weir_ring_port_try_dequeue(&port, &value), WEIR_OK);
+		cr_assert_eq(value, 9);
+	}
+}
+
+Test(ring, a_port_leaves_the_frame_of_its_caller_alone)
+{
+	each_format(4, enqueue_by_a_port_in_a_frame);
+}
+
 Test(ring, a_port_without_a_ring_refuses)
 {
 	weir_ring_port port;

@@ -94,11 +94,19 @@ static inline int weiri_ring_port_fill(uint64_t *slot, uint64_t state, uint64_t 
 static inline int weiri_ring_port_fill(uint64_t *slot, uint64_t state, uint64_t value,
                                        uint64_t next)
 {
+	uint64_t saved;
 	int filled;
 
-	__asm__ __volatile__("lock cmpxchg16b (%[slot])"
-	                     : "=@ccz"(filled), "+a"(state), "+d"(value)
-	                     : "b"(state + 1), "c"(next), [slot] "r"(slot)
+	/*
+	 * The instruction wants state + 1 in rbx. It is put there by hand: clang before 19 may keep the
+	 * frame of the caller in rbx, and would lose it to an operand.
+	 */
+	__asm__ __volatile__("mov{q}\t{%%rbx, %[saved]|%[saved], rbx}\n\t"
+	                     "mov{q}\t{%[full], %%rbx|rbx, %[full]}\n\t"
+	                     "lock cmpxchg16b\t{(%[slot])|[%[slot]]}\n\t"
+	                     "mov{q}\t{%[saved], %%rbx|rbx, %[saved]}"
+	                     : "=@ccz"(filled), "+a"(state), "+d"(value), [saved] "=&D"(saved)
+	                     : [full] "r"(state + 1), "c"(next), [slot] "S"(slot)
 	                     : "memory");
 	return filled;
 }

@@ -625,7 +625,7 @@ static void go_to_dummy(const weir_priority_queue *queue, struct place *at)
 
 /*
  * Walks from `at` to the last node whose key is not above `key`, or to the dummy; returns its link.
- * *dummy is the dummy at which the walk began, or 0 if it began at a tower.
+ * *dummy is that dummy, or 0 if the node is another: an item, even if it has become the dummy since.
  */
 static uint64_t find_place(const weir_priority_queue *queue, int64_t key, struct place *at, size_t *dummy)
 {
@@ -660,6 +660,7 @@ static uint64_t find_place(const weir_priority_queue *queue, int64_t key, struct
 		if (next_key > key)
 			return link;
 		*at = (struct place){index_of(queue, link), next_ticket, next_key};
+		*dummy = 0;
 	}
 }
 
