@@ -273,6 +273,108 @@ Test(dataset_start, a_reader_that_is_declared_short_runs_in_the_call_that_starts
 	}
 }
 
+static enum weir_status keep_none(void *context, weir_tensor *const in[], bool *keep, weir_error *error)
+{
+	(void)context, (void)in, (void)error;
+	*keep = false;
+	return WEIR_OK;
+}
+
+/* A poll of these may poll below any number of times, or close what is below. */
+Test(dataset_start, what_has_no_known_length_is_left_to_tasks)
+{
+	for (size_t kind = 0; kind < 4; kind++) {
+		weir_pool *pool = data_pool(0);
+		struct reader reader;
+		weir_dataset *input = data_reader(&reader, 100, WEIR_DATASET_SHORT), *dataset = NULL;
+		struct weir_iterator_options options = {WEIR_ITERATOR_OPTIONS_INIT, .pool = pool};
+		weir_iterator *iterator;
+		struct given given;
+
+		if (kind == 0)
+			cr_assert_eq(weir_dataset_filter(input, keep_none, NULL, NULL, &dataset, NULL), WEIR_OK);
+		else if (kind == 1)
+			cr_assert_eq(weir_dataset_batch(input, 2, NULL, &dataset, NULL), WEIR_OK);
+		else if (kind == 2)
+			cr_assert_eq(weir_dataset_skip(input, 50, NULL, &dataset, NULL), WEIR_OK);
+		else
+			dataset = weir_dataset_retain(input);
+		options.position = kind == 3 ? 50 : 0;
+		weir_dataset_release(input);
+		cr_assert_eq(weir_iterator_create(dataset, &options, &iterator, NULL), WEIR_OK);
+		weir_pending_release(start(iterator, &given));
+		cr_expect_not(reader.was_run_by_asker, "kind %zu", kind);
+		(void)weir_pool_help(pool, SIZE_MAX);
+		await(&given);
+		finish(dataset, iterator, pool);
+	}
+}
+
+/* The operation "first" gets 0, starts another one in its completion, and then waits for what others take. */
+struct long_completion {
+	weir_iterator *iterator;
+	struct weiri_latch let_go, begun, others_took;
+	_Atomic(uint32_t) mapped, ended;
+	struct given started;
+};
+
+static enum weir_status hold_the_first(void *context, weir_tensor *const in[], weir_tensor *out[], weir_error *error)
+{
+	struct long_completion *all = context;
+
+	(void)error;
+	if (data_number(in[0]) == 0)
+		while (!weiri_latch_is_set(&all->let_go))
+			(void)sched_yield();
+	else
+		(void)weiri_fetch_add_relaxed(&all->mapped, 1u);
+	out[0] = weir_tensor_retain(in[0]);
+	return WEIR_OK;
+}
+
+static void start_and_wait(void *context, enum weir_status status, const weir_error *error, weir_tensor *const parts[],
+                           size_t count)
+{
+	struct long_completion *all = context;
+	uint64_t deadline = weir_deadline_in(long_ns);
+
+	(void)error, (void)count;
+	if (status == WEIR_OK)
+		weir_tensor_release(parts[0]);
+	weir_pending_release(start(all->iterator, &all->started));
+	weiri_latch_set(&all->begun);
+	while (!weiri_latch_is_set(&all->others_took) && weir_now_ns() < deadline)
+		(void)sched_yield();
+	weiri_store_release(&all->ended, 1u);
+}
+
+Test(dataset_start, a_completion_that_takes_long_holds_no_turn)
+{
+	weir_pool *pool = data_pool(3);
+	struct long_completion all = {.iterator = NULL};
+	weir_dataset *dataset = data_map(data_range(0, 1000), hold_the_first, &all, 8, 0);
+	weir_pending *operation = NULL;
+	struct given second;
+	int64_t number;
+
+	all.iterator = data_iterate(dataset, pool);
+	cr_assert_eq(weir_iterator_start_next(all.iterator, start_and_wait, &all, &operation, NULL), WEIR_OK);
+	weir_pending_release(operation);
+	weir_pending_release(start(all.iterator, &second));
+	while (weiri_load_relaxed(&all.mapped) < 7)
+		(void)sched_yield();
+	weiri_latch_set(&all.let_go);
+	while (!weiri_latch_is_set(&all.begun))
+		(void)sched_yield();
+	cr_expect_eq(data_next(all.iterator, &number, NULL), WEIR_OK);
+	weiri_latch_set(&all.others_took);
+	while (weiri_load_acquire(&all.ended) == 0)
+		(void)sched_yield();
+	await(&second);
+	await(&all.started);
+	finish(dataset, all.iterator, pool);
+}
+
 Test(dataset_start, only_functions_are_declared_short)
 {
 	struct weir_dataset_options options = {WEIR_DATASET_OPTIONS_INIT, .flags = WEIR_DATASET_SHORT};
@@ -280,6 +382,7 @@ Test(dataset_start, only_functions_are_declared_short)
 
 	cr_expect_eq(weir_dataset_batch(numbers, 2, &options, &out, NULL), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_dataset_range(0, 3, 1, &options, &out, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_dataset_filter(numbers, keep_none, NULL, &options, &out, NULL), WEIR_INVALID_ARGUMENT);
 	cr_expect_null(out);
 	weir_dataset_release(numbers);
 }

@@ -87,9 +87,9 @@ enum weir_dataset_flags {
 	WEIR_DATASET_SAME_EACH_TIME = 2, /* shuffle: the same order in each pass of each iterator */
 	WEIR_DATASET_DROP_REMAINDER = 4, /* batch: no batch that is smaller than the others */
 	/*
-	 * generate, map, filter: each call of the function takes a few microseconds at most. It may then run
+	 * generate, map: each call of the functions takes a few microseconds at most. They may then run
 	 * inside calls that do not wait for others, such as weir_iterator_start_next(): a deadline, a token
-	 * or a cancel does not interrupt it there.
+	 * or a cancel does not interrupt them there.
 	 */
 	WEIR_DATASET_SHORT = 8
 };
@@ -187,7 +187,7 @@ WEIR_API enum weir_status weir_dataset_map(weir_dataset *input, weir_dataset_map
 typedef enum weir_status weir_dataset_filter_fn(void *context, weir_tensor *const in[], bool *keep,
                                                 weir_error *error);
 
-/* The elements that fn keeps. Options: SHORT, dispose. @since 0.1 */
+/* The elements that fn keeps. Options: dispose. @since 0.1 */
 WEIR_API enum weir_status weir_dataset_filter(weir_dataset *input, weir_dataset_filter_fn *fn,
                                               void *context,
                                               const struct weir_dataset_options *options,
@@ -248,7 +248,8 @@ WEIR_API enum weir_status weir_dataset_padded_batch(weir_dataset *input, size_t 
  * them themselves if each takes less than 0.1 ms: nothing would be gained by handing them over. That
  * ends when they take longer to come back. Calls with a deadline or a token compute them only on a
  * thread of the pool, or if it has none. weir_iterator_start_next() computes them as a call without
- * deadline does, but never by a function of yours that is not declared short (WEIR_DATASET_SHORT).
+ * deadline does, but only ranges, slices, and generators and maps that are declared short
+ * (WEIR_DATASET_SHORT): what an element of another stage takes has no bound that is known.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_dataset_prefetch(weir_dataset *input, size_t size,

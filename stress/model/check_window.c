@@ -22,7 +22,7 @@ enum { MOST = 3, RESUMER = 2 };
 struct scope {
 	size_t size, elements, takers, takes, helps;
 	enum weiri_help help; /* of the takers */
-	bool has_work, is_unordered, closes, counts, hurries, passes;
+	bool has_work, is_unordered, closes, counts, hurries;
 	size_t run;   /* elements that a helper reads in a row; 0: as many as there are */
 	bool resumes; /* thread RESUMER runs no tasks, but resumes the takers' turn once */
 };
@@ -220,7 +220,6 @@ static struct weir_model_program program_of(const char *name, size_t threads, st
 {
 	scene = (struct scene){.scope = scope};
 	weiri_window_hurries = scope.hurries;
-	weiri_window_passes = scope.passes;
 	weiri_window_run = scope.run != 0 ? scope.run : SIZE_MAX;
 	return (struct weir_model_program){name, threads, &scene, sizeof(scene), setup, run, finish};
 }
@@ -325,29 +324,6 @@ static int check_woken(void)
 	return scope_preemptions(&program, scope_long() ? 3 : 2);
 }
 
-/* The taker takes elements past the slots, and its helper fills them. */
-static int check_passed(void)
-{
-	struct scope scope = {.size = 1, .elements = 2, .takers = 1, .takes = 3, .helps = 2, .passes = true};
-	int failed = 0;
-
-	scope.help = WEIRI_HELP_IF_SHORT;
-	failed |= check("window_passed_1", 2, COMPLETE, scope);
-	scope.has_work = scope.counts = true;
-	failed |= check("window_passed_map_1", 2, LONG, scope);
-	scope.size = 2;
-	scope.help = WEIRI_HELP_ALWAYS;
-	failed |= check("window_passed_map_2_shared", 2, LONG, scope);
-	scope.takers = 2;
-	scope.takes = scope.helps = 1;
-	failed |= check("window_2_takers_passed", 3, ONLY_LONG, scope);
-	scope.takers = 1;
-	scope.takes = 2;
-	scope.closes = true;
-	failed |= check("window_closed_passed", 2, LONG, scope);
-	return failed;
-}
-
 static int check_three(void)
 {
 	struct scope scope = {.size = 2, .elements = 2, .takers = 1, .takes = 2, .helps = 2};
@@ -383,9 +359,6 @@ static int check_stopped(void)
 	scope.has_work = true;
 	scope.help = WEIRI_HELP_ALWAYS;
 	failed |= check_stops("window_map_stopped", 2, scope);
-	scope.passes = true;
-	failed |= check_stops("window_passed_stopped", 2, scope);
-	scope.passes = false;
 	scope.closes = true;
 	failed |= check_stops("window_closed_stopped", 2, scope);
 	scope.closes = false;
@@ -404,7 +377,6 @@ int main(int argc, char **argv)
 	failed |= check_closed();
 	failed |= check_hurried();
 	failed |= check_woken();
-	failed |= check_passed();
 	failed |= check_three();
 	failed |= check_stopped();
 	return failed;

@@ -412,9 +412,18 @@ const struct trace_effect *trace_find_effect(const struct trace *trace, const st
                                              uint64_t object)
 {
 	struct trace_effect key = {.event_number = event->number, .kind = kind, .object = object};
-	size_t at = find(trace->effects + event->first_effect, event->effect_count, sizeof(key), &key, by_event_of_effect);
+	const struct trace_effect *effects;
+	size_t at;
 
-	return at != TRACE_NONE ? &trace->effects[event->first_effect + at] : NULL;
+	if (event->effect_count == 0)
+		return NULL;
+	effects = &trace->effects[event->first_effect];
+	at = find(effects, event->effect_count, sizeof(key), &key, by_event_of_effect);
+	if (at == TRACE_NONE)
+		return NULL;
+	while (at > 0 && by_event_of_effect(&effects[at - 1], &key) == 0)
+		at--;
+	return &effects[at];
 }
 
 static size_t find_plan(const struct trace *trace, uint64_t number)

@@ -49,9 +49,9 @@ struct weiri_call {
 	const weir_allocator *allocator;
 	weir_cancel *token; /* NULL in a step that neither waits nor runs user code */
 	uint64_t deadline_ns;
-	bool may_run_functions;                /* the thread need not be able to go on while code of the user runs */
-	uint64_t draws;                        /* with WEIRI_OP_DRAWS: what a draw depends on besides its seed and node */
-	weir_error *error;                     /* the op fills it on failure, without the node's name */
+	bool may_run_functions; /* of elements that are taken: the step has no limit that would have to interrupt them */
+	uint64_t draws;         /* with WEIRI_OP_DRAWS: what a draw depends on besides its seed and node */
+	weir_error *error;      /* the op fills it on failure, without the node's name */
 	const struct weiri_trace_point *trace; /* NULL: the run is not recorded */
 };
 

@@ -260,13 +260,16 @@ static bool is_worth_a_worker(const struct weiri_frame *frame, const struct weir
 	return p->node->op->cost(p->node, frame->inputs + p->inputs) >= WEIRI_WORTH_A_WORKER_NS;
 }
 
+/* A caller waits, until the step has ended. */
+static bool has_no_limit(const struct weiri_step *step)
+{
+	return !step->is_started && !step->is_open && step->deadline_ns == WEIR_NO_DEADLINE && step->user_token == NULL;
+}
+
 /* A caller that does not wait, or has a limit, leaves user code to others: it must be able to go on. */
 static bool is_held_up_by_user_code(const struct weiri_runner *r)
 {
-	const struct weiri_step *step = r->frame->step;
-
-	return !r->on_worker &&
-	       (step->is_started || step->is_open || step->deadline_ns != WEIR_NO_DEADLINE || step->user_token != NULL);
+	return !r->on_worker && !has_no_limit(r->frame->step);
 }
 
 static bool belongs_to_pool(const struct weiri_runner *r, const struct weiri_plan_node *p)
@@ -467,7 +470,7 @@ static void begin_runner(struct weiri_runner *r, struct weiri_frame *frame, bool
 	r->call.allocator = &frame->step->session->allocator;
 	r->call.token = frame->step->token;
 	r->call.deadline_ns = frame->step->deadline_ns;
-	r->call.may_run_functions = !is_held_up_by_user_code(r);
+	r->call.may_run_functions = has_no_limit(frame->step);
 	r->call.draws = WEIRI_UNLIKELY(frame->plan->draws) ? draws_of(frame) : 0;
 	r->call.error = &r->error;
 	r->call.trace = NULL;

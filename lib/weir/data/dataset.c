@@ -218,7 +218,8 @@ enum weir_dtype weir_dataset_dtype(const weir_dataset *dataset, size_t component
 /* NOLINTNEXTLINE(misc-no-recursion): as deep as the pipeline. */
 bool weiri_dataset_is_known(const weir_dataset *dataset, const weir_pool *pool)
 {
-	bool has_function = (dataset->kind->uses & WEIRI_USES_DISPOSE) != 0, is_known = !has_function || dataset->is_short;
+	uint32_t uses = dataset->kind->uses;
+	bool is_known = (uses & WEIRI_IS_BRIEF) != 0 && ((uses & WEIRI_USES_DISPOSE) == 0 || dataset->is_short);
 
 	if (dataset->runs_ahead && pool != NULL)
 		return true;

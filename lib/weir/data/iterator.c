@@ -15,8 +15,9 @@
  * a filler that such a thread has resumed. So this thread looks again every millisecond.
  *
  * An operation that was started holds no thread, and no function of the user of unknown length runs in the
- * call that starts it. The stages above the windows are *known* if none of them has such a function. Then
- * the starter polls at once, and does in the windows what it may (enum weiri_help). A node of a graph does
+ * call that starts it. The stages above the windows are *known* if none of them has such a function, and
+ * none polls more than once for an element (a filter, a batch) or closes what is below (a repetition), and if
+ * nothing is left out before the first element. Then the starter polls at once, and does in the windows what it may (enum weiri_help). A node of a graph does
  * so without an operation (attempt.h). If the element is still under way, the thread that finishes it polls
  * again. Stages that are not known are polled by a task, to which the attempt passes the turn. Each of these
  * *keeps* what came with the iterator, and whoever takes the turn next gets that, at once: an attempt only
@@ -505,27 +506,44 @@ static void run_poll(weir_task *task)
 	weiri_gate_leave(&iterator->calls);
 }
 
-/* Passes the turn to this thread's wake, or to a task. */
+/* Called with the turn and a part of `calls`, which go to the task. */
+static void lend_turn(weir_iterator *iterator)
+{
+	/* [acq_rel] what this holder did; pairs with steal_turn() and run_poll(). */
+	if (weiri_exchange_acq_rel(&iterator->lent, (uint32_t)LENT_TASK) == LENT_STOLEN) {
+		weiri_gate_leave(&iterator->calls); /* the task is queued still, and has its part of `calls` */
+		return;
+	}
+	iterator->task.run = run_poll;
+	(void)weir_pool_submit(iterator->reading.pool, &iterator->task); /* fails only for invalid arguments */
+}
+
+/* Passes the turn to this thread's wake, or to a task: a wake under a completion may go on when that returns. */
 static enum weir_status pass_turn(weir_iterator *iterator, weir_error *error)
 {
-	struct waker *waker = iterator->is_known ? waker_here(iterator) : NULL;
+	bool may_wake = iterator->is_known && !weiri_deliveries_mine()->under_way;
+	struct waker *waker = may_wake ? waker_here(iterator) : NULL;
 
 	if (!weiri_gate_enter(&iterator->calls)) {
 		weiri_turn_give(&iterator->turn);
 		return fail_ending(iterator, error);
 	}
-	if (waker != NULL) {
+	if (waker != NULL)
 		waker->has_turn = true;
-		return WEIR_WOULD_BLOCK;
-	}
-	/* [acq_rel] what this holder did; pairs with steal_turn() and run_poll(). */
-	if (weiri_exchange_acq_rel(&iterator->lent, (uint32_t)LENT_TASK) == LENT_STOLEN) {
-		weiri_gate_leave(&iterator->calls); /* the task is queued still, and has its part of `calls` */
-		return WEIR_WOULD_BLOCK;
-	}
-	iterator->task.run = run_poll;
-	(void)weir_pool_submit(iterator->reading.pool, &iterator->task); /* fails only for invalid arguments */
+	else
+		lend_turn(iterator);
 	return WEIR_WOULD_BLOCK;
+}
+
+/* A completion of the user takes as long as it likes. The turn does not wait for it. */
+static void lend_turn_of_waker(weir_iterator *iterator)
+{
+	struct waker *waker = waker_here(iterator);
+
+	if (WEIRI_LIKELY(waker == NULL || !waker->has_turn))
+		return;
+	waker->has_turn = false;
+	lend_turn(iterator);
 }
 
 static enum weir_status attempt_start(struct weiri_scope *scope, void *asked, weir_error *error)
@@ -563,6 +581,7 @@ static void answer_start(void *asked, enum weir_status status, const weir_error 
 			status = fail_ending(iterator, &ours);
 		error = status != WEIR_OK ? &ours : NULL;
 	}
+	lend_turn_of_waker(iterator);
 	weiri_guard_begin_telling(&guard, iterator);
 	start->done(start->context, status, error, status == WEIR_OK ? start->parts : NULL,
 	            status == WEIR_OK ? iterator->dataset->width : 0);
@@ -747,7 +766,7 @@ static void fill(weir_iterator *iterator, weir_dataset *dataset, const struct we
 	iterator->dataset = weir_dataset_retain(dataset);
 	iterator->reading =
 		(struct weiri_reading){iterator, options->pool, options->iteration, *allocator, iterator->gauges};
-	iterator->is_known = weiri_dataset_is_known(dataset, options->pool);
+	iterator->is_known = weiri_dataset_is_known(dataset, options->pool) && options->position == 0;
 	/* [relaxed] a number of its own is all that is needed */
 	if (options->iteration == 0)
 		iterator->reading.iteration = weiri_fetch_add_relaxed(&dataset->iterations, UINT64_C(1)) + 1;

@@ -93,7 +93,8 @@ static void close_map(struct weiri_stage *stage)
 }
 
 static const struct weiri_dataset_kind map_kind = {"map",
-                                                   WEIRI_USES_AT_ONCE | WEIRI_USES_TYPES | WEIRI_USES_DISPOSE,
+                                                   WEIRI_USES_AT_ONCE | WEIRI_USES_TYPES | WEIRI_USES_DISPOSE |
+                                                       WEIRI_IS_BRIEF,
                                                    WEIR_DATASET_UNORDERED | WEIR_DATASET_SHORT,
                                                    sizeof(struct map_stage),
                                                    open_map,
@@ -167,9 +168,7 @@ static void close_filter(struct weiri_stage *stage)
 }
 
 static const struct weiri_dataset_kind filter_kind = {
-	"filter",    WEIRI_USES_DISPOSE, WEIR_DATASET_SHORT, sizeof(struct filter_stage),
-	open_filter, poll_filter,        close_filter,       NULL,
-	NULL};
+	"filter", WEIRI_USES_DISPOSE, 0, sizeof(struct filter_stage), open_filter, poll_filter, close_filter, NULL, NULL};
 
 enum weir_status weir_dataset_filter(weir_dataset *input, weir_dataset_filter_fn *fn, void *context,
                                      const struct weir_dataset_options *options, weir_dataset **out, weir_error *error)

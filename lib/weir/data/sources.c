@@ -109,8 +109,8 @@ static void dispose_slices(weir_dataset *dataset)
 }
 
 static const struct weiri_dataset_kind slices_kind = {
-	"slices",       0, 0, sizeof(struct slices_stage), open_nothing, poll_slices, close_slices, dispose_slices,
-	poll_slice_rows};
+	"slices",       WEIRI_IS_BRIEF, 0, sizeof(struct slices_stage), open_nothing, poll_slices, close_slices,
+	dispose_slices, poll_slice_rows};
 
 static enum weir_status check_slices(weir_tensor *const tensors[], size_t count, weir_error *error)
 {
@@ -190,7 +190,7 @@ static enum weir_status poll_range(struct weiri_stage *stage, weir_tensor *parts
 }
 
 static const struct weiri_dataset_kind range_kind = {
-	"range", 0, 0, sizeof(struct range_stage), open_nothing, poll_range, close_nothing, NULL, NULL};
+	"range", WEIRI_IS_BRIEF, 0, sizeof(struct range_stage), open_nothing, poll_range, close_nothing, NULL, NULL};
 
 /* How many numbers there are from first, in steps, before last. */
 static uint64_t count_of(int64_t first, int64_t last, int64_t step)
@@ -291,7 +291,7 @@ static void close_generated(struct weiri_stage *stage)
 }
 
 static const struct weiri_dataset_kind generated_kind = {"generate",
-                                                         WEIRI_USES_TYPES | WEIRI_USES_DISPOSE,
+                                                         WEIRI_USES_TYPES | WEIRI_USES_DISPOSE | WEIRI_IS_BRIEF,
                                                          WEIR_DATASET_SHORT,
                                                          sizeof(struct generated_stage),
                                                          open_nothing,

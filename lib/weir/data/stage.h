@@ -35,7 +35,9 @@ enum weiri_dataset_uses {
 	WEIRI_USES_CYCLE = 2, /* and block */
 	WEIRI_USES_SEED = 4,
 	WEIRI_USES_TYPES = 8,
-	WEIRI_USES_DISPOSE = 16
+	WEIRI_USES_DISPOSE = 16,
+	/* Not a field: a poll polls the input once at most, calls a function once at most, and closes nothing. */
+	WEIRI_IS_BRIEF = 32
 };
 
 /* A status of polls only; the iterator turns it into WEIR_RESOURCE_EXHAUSTED. */

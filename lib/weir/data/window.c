@@ -30,9 +30,6 @@
  * long where the end of the iterator would. The elements of an unordered window, which may overtake each
  * other, are left to the helpers.
  *
- * A consumer that does alone what is undone needs no slots: while no slot is filled, an element *passes*.
- * The consumer takes the filler's turn, reads the element, works on it, and has it (W7).
- *
  * Neither side waits. The filler that finds no free slot, or nothing below, leaves its turn stuck;
  * the consumer that frees slots, or the window below, resumes it. The consumer reports free slots
  * half a window at a time, or when it finds nothing.
@@ -58,8 +55,6 @@
  *       read is taken once, and the end only after all of them
  *   W5  the window outlives each helper and each wake of its filler: each holds a reference
  *   W6  if something is undone and the consumer waits, a helper is awake or summoned
- *   W7  an element that passes without a slot is read and worked on with the filler's turn, while no slot
- *       is filled. So it is the next one, and no more than `size` calls of the function run
  * Why W6 holds. Something becomes undone when a filler publishes an element or leaves its turn FREE,
  *   and when a stuck turn is resumed. A filler is a helper or the consumer, and looks again after
  *   that. The consumer looks once more after it has marked its slot, and summons. A resume summons.
@@ -89,8 +84,7 @@
  *   P8  rest -> fall_asleep: the turn that is left to a consumer that hurries;
  *       fall_asleep -> finish: the turn of the wait that the finish clears
  *   P9  rest -> take_helper: the helper's task is not used any more
- * Linearization: an element is taken at the consumer's read of DONE, with the consumer's turn; one that
- *   passes, when it is read.
+ * Linearization: an element is taken at the consumer's read of DONE, with the consumer's turn.
  * Progress: polls, finishes and closes are lock-free, apart from the stages below and the functions
  *   of the user. A stopped thread holds back the element that it claimed; in an ordered window also
  *   those behind it, and everything once the window is full. That is what "in order" means.
@@ -262,7 +256,7 @@ static bool is_sample(const struct weiri_window *window, uint64_t n)
 }
 
 /* check_window.c sets these. */
-bool weiri_window_hurries, weiri_window_passes;
+bool weiri_window_hurries;
 size_t weiri_window_run = RUN;
 
 static bool hurries(const struct weiri_window *window)
@@ -273,11 +267,6 @@ static bool hurries(const struct weiri_window *window)
 static size_t run_length(void)
 {
 	return weiri_window_run;
-}
-
-static bool may_pass(const struct weiri_window *window)
-{
-	return weiri_window_passes && !window->is_unordered && is_free_to_help(window);
 }
 #else
 static bool is_short(const struct weiri_window *window);
@@ -301,14 +290,6 @@ static bool hurries(const struct weiri_window *window)
 static size_t run_length(void)
 {
 	return RUN;
-}
-
-static bool is_alone(const struct weiri_window *window);
-
-/* The consumer does alone what is undone, so it needs no slot for an element that nothing is ahead of. */
-static bool may_pass(const struct weiri_window *window)
-{
-	return !window->is_unordered && is_free_to_help(window) && is_alone(window);
 }
 #endif
 
@@ -483,26 +464,20 @@ static struct slot *claim(struct weiri_window *window)
 	}
 }
 
-static enum weir_status work_through(struct weiri_window *window, uint64_t n, weir_tensor *parts[], weir_error *error)
-{
-	bool is_timed = is_sample(window, n);
-	uint64_t began_ns = is_timed ? weir_now_ns() : 0;
-	struct weiri_guard guard;
-	enum weir_status status;
-
-	error->message[0] = '\0';
-	weiri_guard_begin(&guard, window->reading->iterator);
-	status = window->work(window->dataset, parts, error);
-	weiri_guard_end(&guard);
-	if (is_timed)
-		note(&window->work_ns, began_ns, 1);
-	return status;
-}
-
 static void work_on(struct weiri_window *window, struct slot *slot)
 {
-	if (slot->status == WEIR_OK)
-		slot->status = work_through(window, slot->ordinal, slot->parts, &slot->error);
+	if (slot->status == WEIR_OK) {
+		bool is_timed = is_sample(window, slot->ordinal);
+		uint64_t began_ns = is_timed ? weir_now_ns() : 0;
+		struct weiri_guard guard;
+
+		slot->error.message[0] = '\0';
+		weiri_guard_begin(&guard, window->reading->iterator);
+		slot->status = window->work(window->dataset, slot->parts, &slot->error);
+		weiri_guard_end(&guard);
+		if (is_timed)
+			note(&window->work_ns, began_ns, 1);
+	}
 	finish(window, slot);
 }
 
@@ -522,23 +497,16 @@ static bool has_room(struct weiri_window *window)
 	return window->seen != 0;
 }
 
-static enum weir_status poll_input(struct weiri_window *window, weir_tensor *parts[], weir_error *error)
-{
-	struct weiri_guard guard;
-	enum weir_status status;
-
-	weiri_guard_begin(&guard, window->reading->iterator);
-	status = weiri_stage_poll(window->input, parts, error);
-	weiri_guard_end(&guard);
-	return status;
-}
-
 /* Reads one element into a slot. Returns WEIR_WOULD_BLOCK if there is none now. */
 static enum weir_status fill_one(struct weiri_window *window)
 {
 	struct slot *slot = slot_of(window, window->read);
-	enum weir_status status = poll_input(window, slot->parts, &slot->error);
+	struct weiri_guard guard;
+	enum weir_status status;
 
+	weiri_guard_begin(&guard, window->reading->iterator);
+	status = weiri_stage_poll(window->input, slot->parts, &slot->error);
+	weiri_guard_end(&guard);
 	if (status == WEIR_WOULD_BLOCK)
 		return status;
 	slot->status = status;
@@ -768,19 +736,13 @@ static WEIRI_COLD struct slot *look_in_order(struct weiri_window *window, struct
 	return NULL;
 }
 
-/* Returns true if the next slot of an ordered window is finished. */
-static bool has_next(const struct weiri_window *window)
-{
-	/* [P1 acquire] pairs with finish() */
-	return weiri_load_acquire(&window->slots[window->taken % window->size].state) == DONE;
-}
-
 /* Returns the next slot of an ordered window, or NULL if it is not finished; it is then awaited. */
 static struct slot *next_in_order(struct weiri_window *window)
 {
 	struct slot *slot = &window->slots[window->taken % window->size];
 
-	return WEIRI_LIKELY(has_next(window)) ? slot : look_in_order(window, slot);
+	/* [P1 acquire] pairs with finish() */
+	return WEIRI_LIKELY(weiri_load_acquire(&slot->state) == DONE) ? slot : look_in_order(window, slot);
 }
 
 static bool has_finished(const struct slot *top)
@@ -850,13 +812,6 @@ static struct slot *next_as_ready(struct weiri_window *window)
 	}
 }
 
-/* The consumer has an element. It is measured how long it is away, unless that decides nothing. */
-static void note_leaving(struct weiri_window *window)
-{
-	if (window->work == NULL && !is_short(window))
-		window->left_ns = weir_now_ns();
-}
-
 static enum weir_status take(struct weiri_window *window, struct slot *slot, weir_tensor *parts[], weir_error *error)
 {
 	enum weir_status status = slot->status;
@@ -875,53 +830,8 @@ static enum weir_status take(struct weiri_window *window, struct slot *slot, wei
 	window->owed++;
 	if (window->owed * 2 >= window->size)
 		report(window);
-	note_leaving(window);
-	return status;
-}
-
-/* With the turn: what comes next from below, and the work on it, if nothing is ahead of it. */
-static enum weir_status pass_one(struct weiri_window *window, weir_tensor *parts[], weir_error *error)
-{
-	bool is_timed = is_sample(window, window->fillings++);
-	uint64_t began_ns = is_timed ? weir_now_ns() : 0;
-	weir_tensor *element[WEIR_DATASET_MAX_WIDTH]; /* of the input, which may be wider than the caller's array */
-	enum weir_status status = poll_input(window, element, error);
-
-	if (is_timed && status == WEIR_OK)
-		note(&window->fill_ns, began_ns, 1);
-	if (status == WEIR_OK && window->work != NULL)
-		status = work_through(window, window->fillings, element, error);
-	if (status == WEIR_OK)
-		weiri_parts_move(parts, element, window->dataset->width);
-	return status;
-}
-
-/*
- * W7. Returns WEIR_WOULD_BLOCK if nothing passed: it comes through a slot then. The end does, too: it comes
- * again with each poll below.
- */
-static enum weir_status pass(struct weiri_window *window, weir_tensor *parts[], weir_error *error)
-{
-	enum weir_status status = WEIR_WOULD_BLOCK;
-	bool is_empty = true, is_left = false;
-
-	if (!weiri_turn_take(&window->turn))
-		return status;
-	/* [relaxed] see help_of() */
-	weiri_store_relaxed(&window->as_consumer.help, (uint32_t)help_of(window));
-	while (!is_left) {
-		if (status == WEIR_WOULD_BLOCK) {
-			is_empty = window->read == window->taken;
-			status = is_empty ? pass_one(window, parts, error) : WEIR_WOULD_BLOCK;
-			WEIR_ASSERT1(W7, !is_empty || window->read == window->taken);
-		}
-		/* A turn that cannot be left was resumed: the stage below may have something. */
-		is_left = leave_turn(window, is_empty && status == WEIR_WOULD_BLOCK);
-	}
-	if (status == WEIR_OUT_OF_RANGE)
-		return WEIR_WOULD_BLOCK;
-	if (status != WEIR_WOULD_BLOCK)
-		note_leaving(window);
+	if (window->work == NULL && !is_short(window))
+		window->left_ns = weir_now_ns();
 	return status;
 }
 
@@ -931,12 +841,6 @@ enum weir_status weiri_window_poll(struct weiri_window *window, weir_tensor *par
 
 	if (window->left_ns != 0)
 		note_return(window);
-	if (may_pass(window) && !has_next(window)) {
-		enum weir_status status = pass(window, parts, error);
-
-		if (status != WEIR_WOULD_BLOCK)
-			return status;
-	}
 	slot = window->is_unordered ? next_as_ready(window) : next_in_order(window);
 	if (slot == NULL)
 		return window->has_end && window->taken == window->end_at ? WEIR_OUT_OF_RANGE : WEIR_WOULD_BLOCK;
