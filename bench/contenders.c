@@ -26,7 +26,6 @@ const struct ring_contender *const bench_rings[] = {
 #endif
 	&scq_ring_contender,
 #ifdef WEIR_BENCH_CAS2
-	&wcq_ring_contender,
 	&nblfq_ring_contender,
 #endif
 	&ck_ring_contender,
@@ -398,7 +397,7 @@ const char *const bench_absent[] = {
 	"Go channels (golang-go)",
 #endif
 #ifndef WEIR_BENCH_CAS2
-	"NBLFQ, wCQ (x86-64 only)",
+	"NBLFQ (x86-64 only)",
 #endif
 #ifndef WEIR_BENCH_RUST
 	"arc-swap, crossbeam (rustc, cargo, "

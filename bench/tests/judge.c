@@ -9,7 +9,7 @@
  * at times, and rarely it *stalls*: it comes back after the others have ended some operations. A helper
  * that comes too late, and a thread that is overtaken in the middle of an operation, are found so.
  *
- * "Full" and "empty" are judged only where the queue promises that they are exact: SCQ and wCQ say
+ * "Full" and "empty" are judged only where the queue promises that they are exact: SCQ says
  * "full" beside a thread that stands between their two rings, BBQ also says "empty" beside a thread that
  * is about to count its entry.
  */
@@ -37,16 +37,14 @@ static _Thread_local uint64_t random_state;
 
 void bench_disturb(void); /* disturb.h: the rivals call it */
 
-/* wCQ all of whose operations are slow. */
-extern const struct ring_contender impatient_wcq_ring_contender;
-
 static const struct candidate {
 	const struct ring_contender *ring;
 	int exact_full, exact_empty, exact_capacity;
 } candidates[] = {
-	{&scq_ring_contender, 0, 1, 1}, {&bbq_ring_contender, 0, 0, 0},
+	{&scq_ring_contender, 0, 1, 1},
+	{&bbq_ring_contender, 0, 0, 0},
 #ifdef WEIR_BENCH_CAS2
-	{&wcq_ring_contender, 0, 1, 1}, {&impatient_wcq_ring_contender, 0, 1, 1}, {&nblfq_ring_contender, 1, 1, 1},
+	{&nblfq_ring_contender, 1, 1, 1},
 #endif
 };
 
