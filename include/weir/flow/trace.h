@@ -45,7 +45,8 @@ struct weir_trace_options {
 #define WEIR_TRACE_OPTIONS_INIT WEIR_STRUCT_SIZE(struct weir_trace_options)
 
 /*
- * Creates an empty trace. options may be NULL. Errors: WEIR_INVALID_ARGUMENT if out is NULL,
+ * Creates an empty trace. options may be NULL. Besides the buffers of threads it keeps, until it is
+ * destroyed, one description of each plan that it recorded: a few words for each node. Errors: WEIR_INVALID_ARGUMENT if out is NULL,
  * struct_size is wrong, a flag is unknown, or bytes_per_thread is below 128 KiB.
  * WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
