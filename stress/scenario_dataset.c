@@ -93,7 +93,7 @@ static enum weir_status draw_stage(struct stress_thread *self, struct drawing *d
 	if (drawing->is_unordered && (kind == 3 || kind == 4))
 		kind = 1;
 	switch (kind) {
-	case 0: options.flags = is_short; return weir_dataset_filter(input, keep_most, NULL, &options, out, error);
+	case 0: return weir_dataset_filter(input, keep_most, NULL, &options, out, error);
 	case 1: return weir_dataset_prefetch(input, size, &options, out, error);
 	case 2: return weir_dataset_shuffle(input, size, &seeded, out, error);
 	case 3: return weir_dataset_take(input, stress_below(self, 400), &options, out, error);

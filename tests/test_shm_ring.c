@@ -955,9 +955,12 @@ static int produce_for_ever(void *context)
 {
 	const struct traffic *traffic = context;
 	weir_shm_ring *ring;
+	weir_error error = {WEIR_OK, ""};
 	uint64_t sequence = 0;
 
-	CHILD_CHECK(weir_shm_ring_attach(traffic->file, &ring, NULL) == WEIR_OK);
+	if (weir_shm_ring_attach(traffic->file, &ring, &error) != WEIR_OK)
+		(void)fprintf(stderr, "%s\n", error.message);
+	CHILD_CHECK(error.code == WEIR_OK);
 	for (;;) {
 		if (put(ring, traffic->incarnation << 32 | (sequence + 1)) == WEIR_OK)
 			sequence++;
