@@ -3,6 +3,7 @@
  */
 #include "dataset_kit.h"
 
+#include <pthread.h>
 #include <weir/flow/dataset.h>
 
 #include "failing_allocator.h"
@@ -82,6 +83,33 @@ Test(dataset_graph, a_step_that_is_cancelled_while_it_waits_loses_no_element)
 	weiri_latch_set(&let_go);
 	cr_expect_eq(kit_fetch_i64(t.session, t.element), 7);
 	cr_expect_eq(kit_fetch_i64(t.session, t.element), 8);
+	end(&t);
+}
+
+static enum weir_status note_thread(void *context, weir_tensor *const in[], weir_tensor *out[], weir_error *error)
+{
+	(void)error;
+	cr_expect_not(pthread_equal(pthread_self(), *(const pthread_t *)context), "a step with a limit ran it");
+	out[0] = weir_tensor_retain(in[0]);
+	return WEIR_OK;
+}
+
+/* The caller helps, as a worker would. A deadline could not interrupt the function, whose length nobody knows. */
+Test(dataset_graph, a_step_with_a_deadline_runs_no_function_of_unknown_length)
+{
+	pthread_t me = pthread_self();
+	struct taking t;
+
+	begin(&t, data_map(data_range(0, 1000), note_thread, &me, 4, 0), 2, 0);
+	for (int64_t i = 0; i < 100; i++) {
+		weir_tensor *result = NULL;
+
+		cr_assert_eq(weir_session_run(t.session, NULL, 0, &t.element, 1, &result, NULL, 0,
+		                              weir_deadline_in(KIT_PATIENCE_NS), NULL, NULL),
+		             WEIR_OK);
+		cr_expect_eq(kit_i64_at(result, 0), i);
+		weir_tensor_release(result);
+	}
 	end(&t);
 }
 

@@ -46,9 +46,9 @@ struct weir_trace_options {
 
 /*
  * Creates an empty trace. options may be NULL. Besides the buffers of threads it keeps, until it is
- * destroyed, one description of each plan that it recorded: a few words for each node. Errors: WEIR_INVALID_ARGUMENT if out is NULL,
- * struct_size is wrong, a flag is unknown, or bytes_per_thread is below 128 KiB.
- * WEIR_RESOURCE_EXHAUSTED.
+ * destroyed, one description of each plan that it recorded: a few words for each node. Errors:
+ * WEIR_INVALID_ARGUMENT if out is NULL, struct_size is wrong, a flag is unknown, or bytes_per_thread is
+ * below 128 KiB. WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_trace_create(const struct weir_trace_options *options,
