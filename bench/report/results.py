@@ -94,6 +94,11 @@ class Table:
         return next((cell for cell in self.measured if cell.name == name), None)
 
 
+# By the model of family 6, as Linux names them (arch/x86/include/asm/intel-family.h).
+INTEL_XEON = {"85": "Skylake or Cascade Lake", "106": "Ice Lake", "143": "Sapphire Rapids", "207": "Emerald Rapids",
+              "173": "Granite Rapids"}
+
+
 class Results:
     def __init__(self, path):
         data = checked.read(path)
@@ -112,12 +117,16 @@ class Results:
         """
         name = self.machine["processor"]
         short = " ".join(re.sub(r"\([^)]*\)|\bCPU\b.*|@.*|\b\d+-Core\b.*", "", name).split()) or name
-        return f"{short} {self.generation()}".strip() if short == "AMD EPYC" else short
+        if short == "AMD EPYC":
+            return f"{short} {self.generation_of_epyc()}".strip()
+        if short == "Intel Xeon Processor":
+            return f"Intel Xeon {INTEL_XEON.get(str(self.machine.get('model', '')), '')}".strip()
+        return short
 
-    def generation(self):
+    def generation_of_epyc(self):
         """
-        Of an AMD EPYC, by its family and model. Older results do not have these; of them only Zen 5 is
-        known, because it alone has a first data cache of 48 KiB.
+        By its family and model. Older results do not have these; of them only Zen 5 is known, because it
+        alone has a first data cache of 48 KiB.
         """
         family, model = (str(self.machine.get(key, "")) for key in ("family", "model"))
         if family == "25":
