@@ -150,7 +150,7 @@ Test(dataset_ahead, a_slow_element_does_not_stop_the_work_on_those_behind_it)
 	weiri_latch_set(&busy.let_go);
 	data_take_some(iterator, 51, &list);
 	data_expect_range(&list, 0, 50);
-	cr_expect_eq(weiri_load_relaxed(&busy.most), 2, "no more than two calls at a time");
+	cr_expect_leq(weiri_load_relaxed(&busy.most), 2, "no more than two calls at a time");
 	weir_dataset_release(dataset);
 	cr_assert_eq(weir_iterator_destroy(iterator, NULL), WEIR_OK);
 	cr_assert_eq(weir_pool_destroy(pool, NULL), WEIR_OK);

@@ -527,8 +527,8 @@ static struct slot *claim(struct weiri_window *window)
 		slot = slot_of(window, n); /* before the claim: after it the consumer may write freed[n % size] */
 		/* [P7 acq_rel] pairs with itself */
 		if (weiri_cas_acq_rel(&window->begun, &n, n + 1)) {
-			/* [relaxed] a count */
-			WEIR_ASSERT1(W7, n + 1 - weiri_load_relaxed(&window->worked) <= window->at_once);
+			/* [relaxed] a count; other calls, which were claimed later, may have ended meanwhile */
+			WEIR_ASSERT1(W7, (int64_t)(n + 1 - weiri_load_relaxed(&window->worked)) <= (int64_t)window->at_once);
 			return slot;
 		}
 	}
