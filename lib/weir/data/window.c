@@ -522,7 +522,9 @@ static struct slot *claim(struct weiri_window *window)
 		struct slot *slot;
 
 		/* [P5 acquire] pairs with fill_one() */
-		if (n >= weiri_load_acquire(&window->filled) || is_at_limit(window, n))
+		if (n >= weiri_load_acquire(&window->filled))
+			return NULL;
+		if (is_at_limit(window, n))
 			return NULL;
 		slot = slot_of(window, n); /* before the claim: after it the consumer may write freed[n % size] */
 		/* [P7 acq_rel] pairs with itself */
