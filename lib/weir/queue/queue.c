@@ -131,14 +131,11 @@ enum weir_status weir_queue_create(const struct weir_queue_options *options, wei
 	if (options == NULL || out == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: %s is NULL", options == NULL ? "options" : "out");
 	status = weiri_options_read("queue", options, &given, sizeof(given), error);
-	if (status != WEIR_OK)
-		return status;
-	status = check_options(&given, error);
 	if (status == WEIR_OK)
-		status = weiri_queue_create(&given, weiri_store_for(given.order), out, error);
+		status = check_options(&given, error);
 	if (status != WEIR_OK)
 		weiri_error_name(error, "queue", given.name);
-	return status;
+	return status == WEIR_OK ? weiri_queue_create(&given, weiri_store_for(given.order), out, error) : status;
 }
 
 static void drop_all(struct weiri_record *record, weir_queue *queue)
