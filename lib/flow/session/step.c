@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "graph/layout.h"
+#include "run/pool_submission.h"
 #include "session/session.h"
 #include "session/trace.h"
 #include "sync/cancel.h"
@@ -132,13 +133,29 @@ static struct weiri_step *make_step(weir_session *session, struct weiri_plan *pl
 	return step;
 }
 
+/*
+ * Stores what a run says that `token` stopped. Returns WEIR_OK if the token has not fired. The session's token has
+ * a cause that names the session already.
+ */
+static enum weir_status cause_of(const struct weiri_step *step, const weir_cancel *token, weir_error *cause)
+{
+	weir_error given;
+
+	if (token == NULL || token != step->user_token)
+		return weir_cancel_cause(token, cause);
+	if (weir_cancel_cause(token, &given) == WEIR_OK)
+		return WEIR_OK;
+	return weiri_fail(cause, given.code, "the run was cancelled by its token; %s: %.120s", weir_status_name(given.code),
+	                  given.message);
+}
+
 /* Stops the step with the cause of `token`, if it has fired. The caller keeps the step alive. */
 static void stop_with_cause_of(struct weiri_step *step, const weir_cancel *token)
 {
 	weir_error cause;
 
 	WEIR_ASSERT1(S3, weiri_countdown_left(&step->references) != 0);
-	if (weir_cancel_cause(token, &cause) != WEIR_OK)
+	if (cause_of(step, token, &cause) != WEIR_OK)
 		weiri_step_stop(step, &cause);
 }
 
@@ -190,13 +207,16 @@ void weiri_step_connect(struct weiri_step *step)
 	weiri_latch_set(&step->connected);
 }
 
-/* Only a step whose ops may wait or read the token needs one. */
+/*
+ * Only a step whose ops may wait or read the token needs one. It stays with the spare memory of the plan,
+ * which may outlast the session: the plan of a function does.
+ */
 static bool find_token(struct weiri_step *step)
 {
 	bool needs_none = !step->plan->may_wait && !step->plan->has_user_code;
 
 	return needs_none || step->token != NULL ||
-	       weir_cancel_create(&step->session->allocator, &step->token, NULL) == WEIR_OK;
+	       weir_cancel_create(&step->plan->allocator, &step->token, NULL) == WEIR_OK;
 }
 
 /* Returns the seed of the draws of a new step, never 0; or 0 if ready nodes are not shuffled. */
@@ -265,6 +285,9 @@ enum weir_status weiri_step_create(const struct weiri_step_request *request, str
 		weiri_step_release(step, 2);
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "no memory for a step");
 	}
+	/* Until it ends: it may go on after its call has returned. */
+	if (step->pool_is_foreign)
+		weiri_pool_hold(step->pool);
 	/* Its caller may wait while no thread runs a part of it. */
 	if (step->is_open)
 		weiri_step_connect(step);
@@ -301,8 +324,12 @@ void weiri_step_stop_for_deadline(struct weiri_step *step)
 {
 	weir_error cause;
 
-	(void)weiri_fail(&cause, WEIR_DEADLINE_EXCEEDED, "the step did not end within %.3f s",
-	                 (double)(weir_now_ns() - step->started_ns) / 1e9);
+	if (step->deadline_ns <= step->started_ns)
+		(void)weiri_fail(&cause, WEIR_DEADLINE_EXCEEDED,
+		                 "the deadline had passed when the run began (a deadline is a moment: weir_deadline_in())");
+	else
+		(void)weiri_fail(&cause, WEIR_DEADLINE_EXCEEDED, "the step did not end within %.3f s",
+		                 (double)(weir_now_ns() - step->started_ns) / 1e9);
 	weiri_step_stop(step, &cause);
 }
 
@@ -439,7 +466,7 @@ static WEIRI_COLD enum weir_status tell_unstored_stop(struct weiri_step *step, w
 
 	if (weir_cancel_cause(step->token, &cause) == WEIR_OK &&
 	    weir_cancel_cause(step->session->token, &cause) == WEIR_OK &&
-	    weir_cancel_cause(step->user_token, &cause) == WEIR_OK) {
+	    cause_of(step, step->user_token, &cause) == WEIR_OK) {
 		if (step->deadline_ns != WEIR_NO_DEADLINE && weir_now_ns() >= step->deadline_ns)
 			(void)weiri_fail(&cause, WEIR_DEADLINE_EXCEEDED, "the step did not end in time");
 		else
