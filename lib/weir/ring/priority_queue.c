@@ -558,29 +558,35 @@ static void raise_tower(weir_priority_queue *queue, struct path *path, size_t in
 
 /* -- put --------------------------------------------------------------------------------------- */
 
+/* Moves head from the word `head` to the dummy. */
+static WEIRI_COLD void move_head(weir_priority_queue *queue, uint64_t head)
+{
+	struct dummy dummy;
+
+	find_dummy(queue, &dummy);
+	/* [P3 release] The CAS fails if another thread has moved head. */
+	(void)weiri_cas_release(&queue->head, &head, word_of(dummy.index, dummy.position));
+}
+
 /*
  * Keeps I1: if head is at node `index`, the oldest one, moves head to the dummy. Node `index` is
  * not the dummy.
  */
-static void pass_by(weir_priority_queue *queue, size_t index)
+static WEIRI_ALWAYS_INLINE void pass_by(weir_priority_queue *queue, size_t index)
 {
 	/*
 	 * [relaxed] coherence: a thread that acquires what this call writes into the node finds a head
 	 * no older than this one.
 	 */
 	uint64_t head = weiri_load_relaxed(&queue->head);
-	struct dummy dummy;
 
-	if (WEIRI_LIKELY(index_of(queue, head) != index))
-		return;
-	find_dummy(queue, &dummy);
-	/* [P3 release] The CAS fails if another thread has moved head. */
-	(void)weiri_cas_release(&queue->head, &head, word_of(dummy.index, dummy.position));
+	if (WEIRI_UNLIKELY(index_of(queue, head) == index))
+		move_head(queue, head);
 }
 
 /* Gets the oldest free node, and how many levels it takes part in. */
-static WEIRI_ALWAYS_INLINE enum weir_status claim_node(weir_priority_queue *queue, bool admitted, size_t *index, unsigned *height,
-                                   uint64_t *ticket)
+static WEIRI_ALWAYS_INLINE enum weir_status claim_node(weir_priority_queue *queue, bool admitted, size_t *index,
+                                                       unsigned *height, uint64_t *ticket)
 {
 	for (;;) {
 		/* [P4, P5 acquire] */
@@ -613,8 +619,8 @@ static WEIRI_ALWAYS_INLINE enum weir_status claim_node(weir_priority_queue *queu
 }
 
 /* A thread that comes by an old word sees the ticket change before, or together with, the rest. */
-static void fill(weir_priority_queue *queue, size_t index, unsigned height, uint64_t ticket, int64_t key,
-                 uint64_t value)
+static WEIRI_ALWAYS_INLINE void fill(weir_priority_queue *queue, size_t index, unsigned height, uint64_t ticket,
+                                     int64_t key, uint64_t value)
 {
 	struct node *node = node_of(queue, index);
 
