@@ -108,15 +108,20 @@
 #define CLOSED FLAG /* in `oldest` */
 
 #if defined(WEIRI_UNDER_MODEL) /* stress/model: there few nodes make levels, and few calls bring a tag round */
-enum { LEVEL_BITS = 1, MOST_TAG_BITS = 4 };
+enum { LEVEL_BITS = 1, MOST_TAG_BITS = 4, FIRST_PAUSES = 0 };
 #else
-enum { LEVEL_BITS = 3 /* a level has 1 / 8 of the nodes of the one below it */, MOST_TAG_BITS = 64 };
+enum {
+	LEVEL_BITS = 3, /* a level has 1 / 8 of the nodes of the one below it */
+	MOST_TAG_BITS = 64,
+	FIRST_PAUSES = 64 /* 1.6 us on an AMD EPYC, 3 us on an Intel Xeon */
+};
 #endif
 
 enum {
 	MOST_LEVELS = 8,  /* 8^8 nodes at most */
 	CLEAN_MOST = 256, /* towers passed over in one cleaning of a level */
-	RAISE_TRIES = 3   /* of a tower, per level */
+	RAISE_TRIES = 3,  /* of a tower, per level */
+	MOST_DOUBLINGS = 4
 };
 
 struct node {
@@ -714,10 +719,7 @@ static WEIRI_NOINLINE void link_by_towers(weir_priority_queue *queue, size_t ind
 		raise_tower(queue, &path, index, height, ticket, key);
 }
 
-/*
- * Inline in the two calls, with links of few items. A queue with few items has no tower: its puts
- * need neither the levels nor a path.
- */
+/* Inline in the two calls. A queue of few items has no tower: its puts need neither the levels nor a path. */
 static WEIRI_ALWAYS_INLINE enum weir_status put(weir_priority_queue *queue, int64_t key, uint64_t value, bool admitted)
 {
 	struct place from = {0, 0, 0};
@@ -813,40 +815,83 @@ static WEIRI_ALWAYS_INLINE bool is_alone(const struct weiri_priority_beside *bes
 	return beside == NULL || weiri_load_acquire(beside->place) == beside->expected;
 }
 
-/* Inline in both calls, because most have nothing beside the queue. */
-static WEIRI_ALWAYS_INLINE enum weir_status take(weir_priority_queue *queue, const struct weiri_priority_beside *beside,
-                                                 int64_t *key, uint64_t *value)
+/*
+ * Tries once; returns false if another take, or a put in front of the first item, has overtaken it.
+ * Inline, because most calls have nothing beside the queue and are not overtaken.
+ */
+static WEIRI_ALWAYS_INLINE bool take_once(weir_priority_queue *queue, const struct weiri_priority_beside *beside,
+                                          int64_t *key, uint64_t *value, enum weir_status *status)
 {
-	enum weir_status status;
 	struct dummy dummy;
 	size_t first;
 
-	while ((first = find_first(queue, &dummy, &status)) != 0) {
+	while ((first = find_first(queue, &dummy, status)) != 0) {
 		_Atomic(uint64_t) *link = &node_of(queue, dummy.index)->link;
 		/* [P2 acquire] before the look at the link below. */
 		int64_t found_key = weiri_load_acquire(&node_of(queue, first)->key);
 		/* [relaxed] P1. If the value comes from a later filler, the CAS fails. */
 		uint64_t found = weiri_load_relaxed(&node_of(queue, first)->value);
 
+		*status = WEIR_ABORTED;
 		if (!is_alone(beside))
-			return WEIR_ABORTED;
+			return true;
 		if (beside != NULL && beside->below != NULL && found_key >= *beside->below) {
+			*status = WEIR_WOULD_BLOCK;
 			/* [relaxed] P2: the link is unchanged, so it was the first item's key. */
 			if (weiri_load_relaxed(link) == dummy.link)
-				return WEIR_WOULD_BLOCK;
+				return true;
 			continue;
 		}
 		/* [seq_cst S; P2 release] */
 		if (!weiri_cas_seq_cst(link, &dummy.link, word_after(queue, dummy.link, first) | TAKEN))
-			continue;
+			return false;
 		WEIR_ASSERT_INSTANT(assert_chain(queue));
 		/* [P3 release] */
 		weiri_store_release(&queue->near, word_of(first, dummy.position + queue->one));
 		*key = found_key;
 		*value = found;
-		return WEIR_OK;
+		*status = WEIR_OK;
+		return true;
 	}
-	return is_alone(beside) ? status : WEIR_ABORTED;
+	if (!is_alone(beside))
+		*status = WEIR_ABORTED;
+	return true;
+}
+
+/*
+ * Pauses after a take that another one has overtaken, `lost` others before it. All takes change the
+ * one link that names the first item. Takes that try again at once only move its line, that of
+ * `near` and that of the first node between the processors. No take waits for another: the pause
+ * ends whatever others do. Puts do not pause: it made them slower (docs/profiling.md). As in
+ * var/update.c.
+ */
+static void back_off(unsigned lost)
+{
+	unsigned doublings = lost < MOST_DOUBLINGS ? lost : MOST_DOUBLINGS;
+
+	for (unsigned pauses = (unsigned)FIRST_PAUSES << doublings; pauses > 0; pauses--)
+		weiri_pause();
+}
+
+static WEIRI_NOINLINE enum weir_status take_again(weir_priority_queue *queue,
+                                                  const struct weiri_priority_beside *beside, int64_t *key,
+                                                  uint64_t *value)
+{
+	enum weir_status status;
+	unsigned lost = 0;
+
+	do
+		back_off(lost++);
+	while (!take_once(queue, beside, key, value, &status));
+	return status;
+}
+
+static WEIRI_ALWAYS_INLINE enum weir_status take(weir_priority_queue *queue, const struct weiri_priority_beside *beside,
+                                                 int64_t *key, uint64_t *value)
+{
+	enum weir_status status;
+
+	return WEIRI_LIKELY(take_once(queue, beside, key, value, &status)) ? status : take_again(queue, beside, key, value);
 }
 
 enum weir_status weiri_priority_queue_take(weir_priority_queue *queue, const struct weiri_priority_beside *beside,
