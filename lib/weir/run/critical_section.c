@@ -128,7 +128,7 @@ static const uint64_t look_ns = 0;
 #else
 static const uint64_t look_ns = 100000;
 #endif
-enum { FIRST_PAUSES = 16, MOST_PAUSES = 256, LOOKS_BEFORE_YIELD = 2, UNHURRIED = 64 };
+enum { FIRST_PAUSES = 64, MOST_PAUSES = 256, LOOKS_BEFORE_YIELD = 1, UNHURRIED = 64 };
 static const uint64_t short_yield_ns = 2000;
 
 static uint64_t entries_of(const struct weiri_right *right)
