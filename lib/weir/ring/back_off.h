@@ -14,6 +14,9 @@
 #ifndef WEIRI_RING_BACK_OFF_H
 #define WEIRI_RING_BACK_OFF_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "base/atomic.h"
 #include "base/compiler.h"
 
