@@ -76,9 +76,15 @@
  *   succeed. A dequeue that finds the ring empty and closed therefore buries the free ticket first
  *   (free -> TOMB by CAS). From then on every enqueue meets TOMB, and by I2 none passes it. So no
  *   accepted value is lost, and the answer "closed and drained" is final.
+ * Overtaken. All producers want one slot, and all consumers one other. An operation that lost its CAS,
+ *   or that finds its ticket done, was overtaken: it pauses, for longer than others need for many
+ *   operations, and goes on at the hint (back_off.h). Meanwhile the slots and the hint stay in the
+ *   cache of the thread that is ahead. Without the pause each operation waits several times for a
+ *   line that another processor has just taken. A ticket may be done only because the hint was old;
+ *   then the hint does not move during the pause, and the walk makes no other one.
  * Progress: lock-free. If a CAS fails, or a ticket turns out to be done after the walk reached it,
- *   another operation has succeeded meanwhile. A walk from a hint that is d tickets old looks at
- *   about 10 + 2 log2(d) slots.
+ *   another operation has succeeded meanwhile. A pause ends whatever other threads do. A walk from a
+ *   hint that is d tickets old looks at about 10 + 2 log2(d) slots.
  * ABA: a state belongs to one lap and does not come back. After 2^61 laps (LTQ16), or 2^(62 - b)
  *   laps where cells have numbers of b bits (LTQ64), the state grows into TOMB, and the ring
  *   reports that it is closed. That takes at least 2^60 enqueues. In LTQ64 with fewer than 32

@@ -93,6 +93,8 @@
  *   A walk from a hint that is d tickets old looks at about 10 + 2 log2(d) slots while spans have
  *   one length. A probe into the middle of a longer span finds nothing, so in the worst case it
  *   looks at each span of the last lap once.
+ *   An operation that was overtaken pauses, as in algorithm.h: an enqueue when the ticket at the hint is
+ *   covered, or its CAS fails; a dequeue when the head is not where this operation saw it last.
  * Bound. LAST ticket: 2^56, or 2^54 laps. From there on the ring says "full". 500 million values a
  *   second take four years to that.
  * Mixed sizes: as in ltq16.c. On a machine without a CAS16 the file compiles to refusals.
@@ -264,8 +266,8 @@ static WEIRI_ALWAYS_INLINE struct tail begin_at_tail(const weir_ring *ring)
 }
 
 /* Finds the tail and the room there, at most *length. Returns WEIR_OK if there is some. */
-static WEIRI_ALWAYS_INLINE enum weir_status look_for_room(weir_ring *ring, struct tail *tail,
-                                                          struct weiri_race *race, uint64_t *length)
+static WEIRI_ALWAYS_INLINE enum weir_status look_for_room(weir_ring *ring, struct tail *tail, struct weiri_race *race,
+                                                          uint64_t *length)
 {
 	if (!find_tail(ring, tail, race))
 		return WEIR_CANCELLED;
@@ -676,8 +678,9 @@ enum weir_status weiri_span16_dequeue_behind(weir_ring *ring, uint64_t *value, w
 {
 	uint64_t head = begin_at_head(ring);
 
-	return WEIRI_LIKELY(dequeue_at(ring, head, before, value)) ? WEIR_OK
-	                                                           : dequeue_one(ring, head, value, WEIRI_RING_LEAVE, before);
+	return WEIRI_LIKELY(dequeue_at(ring, head, before, value))
+	           ? WEIR_OK
+	           : dequeue_one(ring, head, value, WEIRI_RING_LEAVE, before);
 }
 
 /* -- answers ----------------------------------------------------------------------------------- */
