@@ -9,6 +9,9 @@
 
 enum { READS = 1024, SCANS = 64, SMALL_BYTES = 64, LARGE_BYTES = 4096 };
 
+/* Writes a second at which each contender's writer can be held, so that each reader meets as many new values. */
+#define RATE UINT64_C(200000)
+
 struct readers {
 	const struct read_contender *contender;
 	void *self;
@@ -40,10 +43,16 @@ static void read_on(struct bench_crew *crew)
 static void write_on(struct bench_crew *crew)
 {
 	struct readers *r = crew->context;
-	uint64_t writes = 0;
+	uint64_t interval = crew->workload->rate != 0 ? UINT64_C(1000000000) / crew->workload->rate : 0;
+	uint64_t writes = 0, next = bench_now_ns();
 
-	while (!bench_stopped(crew))
+	while (!bench_stopped(crew)) {
+		/* A writer that falls behind catches up. */
+		if (interval != 0 && bench_now_ns() < next)
+			continue;
+		next += interval;
 		r->contender->write(r->self, ++writes);
+	}
 	atomic_fetch_add_explicit(&r->writes, writes, memory_order_relaxed);
 }
 
@@ -102,7 +111,7 @@ static void measure(const struct bench_workload *workload, const void *contender
 	sample->beside = (double)atomic_load_explicit(&r.writes, memory_order_relaxed) * 1e6 / (double)sample->window_ns;
 }
 
-static void plan_one(struct bench_plan *plan, struct bench_shape shape, size_t bytes, int scans)
+static void plan_one(struct bench_plan *plan, struct bench_shape shape, size_t bytes, int scans, uint64_t rate)
 {
 	struct bench_workload w = {.suite = "variable",
 	                           .unit = "ns a read",
@@ -112,6 +121,7 @@ static void plan_one(struct bench_plan *plan, struct bench_shape shape, size_t b
 	                           .right = shape.right,
 	                           .bytes = bytes,
 	                           .batch = (size_t)scans,
+	                           .rate = rate,
 	                           .measure = measure};
 	struct bench_workload *planned;
 	char beside[40] = "";
@@ -121,8 +131,8 @@ static void plan_one(struct bench_plan *plan, struct bench_shape shape, size_t b
 		(void)snprintf(beside, sizeof(beside), " beside %u writer%s", shape.right, shape.right == 1 ? "" : "s");
 	}
 	if (scans) {
-		(void)snprintf(w.name, sizeof(w.name), "%u reader%s%s, all of %zu bytes", shape.left,
-		               shape.left == 1 ? "" : "s", beside, bytes);
+		(void)snprintf(w.name, sizeof(w.name), "%u reader%s%s, all of %zu bytes%s", shape.left,
+		               shape.left == 1 ? "" : "s", beside, bytes, rate != 0 ? ", at a fixed rate" : "");
 	} else {
 		(void)snprintf(w.name, sizeof(w.name), "%u reader%s%s", shape.left, shape.left == 1 ? "" : "s", beside);
 	}
@@ -139,9 +149,11 @@ static void plan(struct bench_plan *plan, const struct bench_options *options)
 	const struct bench_shapes *shapes = options->threads.count != 0 ? &options->threads : &usual;
 
 	for (unsigned i = 0; i < shapes->count; i++)
-		plan_one(plan, shapes->shape[i], SMALL_BYTES, 0);
-	plan_one(plan, (struct bench_shape){1, 1, 0}, SMALL_BYTES, 1);
-	plan_one(plan, (struct bench_shape){1, 1, 0}, LARGE_BYTES, 1);
+		plan_one(plan, shapes->shape[i], SMALL_BYTES, 0, 0);
+	plan_one(plan, (struct bench_shape){1, 1, 0}, SMALL_BYTES, 1, 0);
+	plan_one(plan, (struct bench_shape){1, 1, 0}, LARGE_BYTES, 1, 0);
+	plan_one(plan, (struct bench_shape){1, 1, 0}, SMALL_BYTES, 1, RATE);
+	plan_one(plan, (struct bench_shape){1, 1, 0}, LARGE_BYTES, 1, RATE);
 }
 
 static const char *const explain[][2] = {
@@ -155,6 +167,8 @@ static const char *const explain[][2] = {
      "the same while W threads replace the value as fast as they can. Writes are counted, too, "
      "because a reader is fast while it keeps writers out."},
 	{"all of B bytes", "the reader looks at every word of the value, which must all be equal."},
+	{"at a fixed rate", "the writer replaces the value 200,000 times per second. Without this, a slow writer makes "
+                        "a fast reader: most of a reader's time goes to values that are new to it."},
 	{NULL, NULL},
 };
 

@@ -128,6 +128,34 @@ Test(dataset_ahead, an_unordered_element_that_is_slow_is_overtaken)
 	cr_assert_eq(weir_pool_destroy(pool, NULL), WEIR_OK);
 }
 
+static bool have_four_begun(void *context)
+{
+	return weiri_load_relaxed(&((struct busy *)context)->begun) == 4;
+}
+
+/* Element 0 is held back; as many as two calls at a time may have finished are worked on behind it. */
+Test(dataset_ahead, a_slow_element_does_not_stop_the_work_on_those_behind_it)
+{
+	weir_pool *pool = data_pool(2);
+	struct busy busy;
+	weir_dataset *dataset = data_map(data_range(0, 50), work, &busy, 2, 0);
+	weir_iterator *iterator = data_iterate(dataset, pool);
+	weir_tensor *part = NULL;
+	struct data_list list;
+
+	busy_init(&busy, 0);
+	cr_expect_eq(weir_iterator_next(iterator, 0, NULL, &part, 1, NULL), WEIR_DEADLINE_EXCEEDED);
+	wait_until(have_four_begun, &busy, "elements 1 to 3");
+	cr_expect_eq(weir_iterator_next(iterator, 0, NULL, &part, 1, NULL), WEIR_DEADLINE_EXCEEDED);
+	weiri_latch_set(&busy.let_go);
+	data_take_some(iterator, 51, &list);
+	data_expect_range(&list, 0, 50);
+	cr_expect_leq(weiri_load_relaxed(&busy.most), 2, "no more than two calls at a time");
+	weir_dataset_release(dataset);
+	cr_assert_eq(weir_iterator_destroy(iterator, NULL), WEIR_OK);
+	cr_assert_eq(weir_pool_destroy(pool, NULL), WEIR_OK);
+}
+
 Test(dataset_ahead, errors_come_in_their_places_also_through_a_prefetch)
 {
 	weir_pool *pool = data_pool(2);
@@ -386,7 +414,7 @@ Test(dataset_ahead, destroy_ends_the_takers_and_waits_for_functions_that_run)
 	cr_expect_eq(taker.status, WEIR_CANCELLED);
 	cr_expect_eq(taker.list.count, 0);
 	begun = weiri_load_relaxed(&busy.begun);
-	cr_expect_leq(begun, 4);
+	cr_expect_leq(begun, 8, "4 that are worked on, and 4 that are finished");
 	weiri_latch_set(&busy.let_go);
 	(void)pthread_join(destroyer, NULL);
 	cr_expect_eq(weiri_load_relaxed(&busy.running), 0);

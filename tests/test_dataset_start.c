@@ -649,12 +649,12 @@ Test(dataset_start, a_dump_shows_windows_and_who_waits)
 	hold_init(&hold);
 	cr_assert_eq(weir_iterator_create(dataset, &options, &iterator, NULL), WEIR_OK);
 	expect_line("digits", "^iterator \"digits\" \\(number [0-9]+\\): 0 given; prefetch\\(5\\): 0 of 5 ahead; "
-	                      "map\\(3\\): 0 of 3 ahead$");
+	                      "map\\(3\\): 0 of 6 ahead$");
 	weir_pending_release(start(iterator, &given));
 	while (!weiri_latch_is_set(&hold.begun))
 		(void)sched_yield();
 	expect_line("digits", "^iterator \"digits\" \\(number [0-9]+\\): 0 given; prefetch\\(5\\): 0 of 5 ahead.*, "
-	                      "consumer waits; map\\(3\\): [1-3] of 3 ahead");
+	                      "consumer waits; map\\(3\\): [1-6] of 6 ahead");
 	expect_line("digits", "^  waits: next, asynchronous, begun by thread [0-9]+ \".*\", for [0-9.]+ s$");
 	weiri_latch_set(&hold.let_go);
 	await(&given);

@@ -41,7 +41,8 @@
  *     that held the iterator up.
  *
  * What runs ahead. An iterator with a pool (weir/pool.h) runs a map with at_once > 1, a prefetch
- * and an interleave with at_once > 1 by tasks of that pool, as far ahead as their size says.
+ * and an interleave with at_once > 1 by tasks of that pool, as far ahead as their size says: a map
+ * by up to twice at_once elements, of which at_once are worked on at a time.
  * Without a pool all functions run inside weir_iterator_next(), one after the other, with the same
  * elements in the same order. Neither a dataset nor an iterator has a thread of its own.
  *

@@ -4,7 +4,7 @@
  *
  * - Each element is taken once; in order, if the window is ordered; the end comes last.
  * - The takers see what the work wrote.
- * - No more elements are worked on at a time than the window has slots.
+ * - No more elements are worked on at a time than there may be calls.
  * - No wake-up is lost: once all tasks have run, the takers' turn is not stuck.
  * - A window that is closed under way is freed once, when its tasks have run, and gives its
  *   consumer and its elements back.
@@ -280,10 +280,27 @@ static int check_closed(void)
 	scope.size = 1;
 	failed |= check("window_closed_map_1", 2, COMPLETE, scope);
 	scope.help = WEIRI_HELP_ALWAYS;
-	failed |= check("window_closed_map_1_shared", 2, COMPLETE, scope);
+	failed |= check("window_closed_map_1_shared", 2, LONG, scope);
 	scope.size = 2;
 	scope.helps = 1;
 	failed |= check("window_closed_map_by_2", 3, ONLY_LONG, scope);
+	return failed;
+}
+
+/* The taker works, too, and one more element is read than may be worked on at a time. */
+static int check_limit(void)
+{
+	struct scope scope = {.size = 1, .elements = 2, .takers = 1, .takes = 3, .helps = 2, .has_work = true};
+	int failed = 0;
+
+	scope.help = WEIRI_HELP_ALWAYS;
+	scope.counts = true;
+	failed |= check("window_limit_1", 2, LONG, scope);
+	/* With the taker, one helper of two is of use. */
+	scope.size = 2;
+	scope.elements = 3;
+	scope.hurries = true;
+	failed |= check("window_limit_2_by_2", 3, SOME, scope);
 	return failed;
 }
 
@@ -375,6 +392,7 @@ int main(int argc, char **argv)
 	scope_arguments(argc, argv);
 	failed |= check_two();
 	failed |= check_closed();
+	failed |= check_limit();
 	failed |= check_hurried();
 	failed |= check_woken();
 	failed |= check_three();

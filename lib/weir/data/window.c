@@ -5,8 +5,9 @@
  * the stages above. What is to be done on the other side is of two kinds. To *fill*: the thread that
  * has the filler's turn (turn.h) polls the stages below and puts each element into the next free
  * slot. To *work*: if there is work for each element (a map), any thread claims the oldest element
- * on which nobody works, does the work in place, and finishes the slot; so up to `size` calls of the
- * function run at a time. The consumer takes the slots in the order in which they were filled, or,
+ * on which nobody works, does the work in place, and finishes the slot. At most `at_once` calls of the
+ * function run at a time; there are more slots than that, so a thread that has finished an element goes on with
+ * another, while the consumer waits for an earlier one or works itself. The consumer takes the slots in the order in which they were filled, or,
  * unordered, in the order in which they were finished.
  *
  * Whoever comes does what is undone: it claims an element if there is one, else it fills. *Helpers*
@@ -24,7 +25,9 @@
  * that runs then rests as soon as the consumer does not wait, and the consumer reads by itself: the
  * elements stay in the caches of one thread, and none is handed over. If an element costs up to WORTH_NS,
  * helpers and consumer share the work; where there is only a turn to share (a prefetch), the consumer
- * leaves it to a helper that runs. Otherwise the consumer summons a helper, marks the slot AWAITED and
+ * leaves it to a helper that runs. A consumer that comes back soon is one of those that work (shares()): with
+ * it no more helpers are awake than processors are left. One more would take turns with the others, and each
+ * element would cost sleeps and wakes. Otherwise the consumer summons a helper, marks the slot AWAITED and
  * returns WEIR_WOULD_BLOCK; whoever finishes the slot wakes it. So no function of unknown length runs where
  * a deadline, a token or a cancelled handle would have to interrupt it, and none that was measured to take
  * long where the end of the iterator would. The elements of an unordered window, which may overtake each
@@ -55,12 +58,18 @@
  *       read is taken once, and the end only after all of them
  *   W5  the window outlives each helper and each wake of its filler: each holds a reference
  *   W6  if something is undone and the consumer waits, a helper is awake or summoned
+ *   W7  at most `at_once` calls of the work run at a time
  * Why W6 holds. Something becomes undone when a filler publishes an element or leaves its turn FREE,
  *   and when a stuck turn is resumed. A filler is a helper or the consumer, and looks again after
  *   that. The consumer looks once more after it has marked its slot, and summons. A resume summons.
  *   A helper that finds nothing first sets its bit in `idle` and then looks again; a summoner first
  *   leaves the thing and then looks for a bit. Both change `idle` by read-modify-writes. If the bit
  *   is set first, the summoner finds it. Otherwise the helper acquires what the summoner left.
+ *   A summoner that finds as many helpers awake as are of use leaves it to them: each of them sets its bit
+ *   later, and the last one of them goes on.
+ *   Elements beyond the limit of W7 are not undone. Something becomes undone when a call ends: the thread that
+ *   ends it looks again. A thread that leaves something because of the limit has looked at `worked` after it,
+ *   by a read-modify-write, and so does the end of a call: a call that ends later acquires what was left.
  *   A helper that leaves a free turn to a consumer that hurries looks at `waits` after that. The
  *   consumer sets `waits` before it looks at what is undone. Both do so by read-modify-writes, and so
  *   does the finish that wakes the consumer and clears it. If the consumer is first, the helper goes on.
@@ -84,12 +93,14 @@
  *   P8  rest -> fall_asleep: the turn that is left to a consumer that hurries;
  *       fall_asleep -> finish: the turn of the wait that the finish clears
  *   P9  rest -> take_helper: the helper's task is not used any more
+ *   P10 is_at_limit -> work_on, and the other way round: what is left to those who work; that a call has ended
  * Linearization: an element is taken at the consumer's read of DONE, with the consumer's turn.
  * Progress: polls, finishes and closes are lock-free, apart from the stages below and the functions
  *   of the user. A stopped thread holds back the element that it claimed; in an ordered window also
  *   those behind it, and everything once the window is full. That is what "in order" means.
- * Memory: one block: `size` slots of some 310 bytes, 8 bytes for each component and slot, and 24
- *   bytes for each helper. The tensors of up to `size` elements.
+ * Memory: one block: `size` slots of some 310 bytes (twice `at_once`, at most 32 more; without work as many as
+ *   elements ahead), 8 bytes for each component and slot, and 24 bytes for each helper. The tensors of up to
+ *   `size` elements.
  * Source. The slots are a single-producer, single-consumer ring; out-of-order completion in slots
  *   that retire in order is the reorder buffer of processors (Smith, Pleszkun, ISCA 1985). That
  *   those who would wait do the work themselves is helping as in Cilk's and TBB's joins, here with
@@ -107,6 +118,7 @@
 #include "base/memory.h"
 #include "data/guard.h"
 #include "data/turn.h"
+#include "run/worker.h"
 
 enum slot_state { EMPTY, AWAITED, DONE };
 
@@ -145,7 +157,8 @@ struct weiri_window {
 	struct weiri_consumer *consumer; /* a reference */
 	weir_dataset *dataset;           /* a reference, for `work` and messages */
 	weiri_work_fn *work;
-	size_t size, width, bytes;
+	size_t size, at_once, width, bytes; /* at_once: how many calls of `work` run at a time */
+	size_t helper_count, most_beside;   /* most_beside: helpers beside a consumer that works, too */
 	bool is_unordered;
 	bool is_known; /* what is read and done ahead is of known length: weiri_dataset_is_known() */
 	struct slot *slots;
@@ -164,6 +177,7 @@ struct weiri_window {
 	_Atomic(uint32_t) waits;                             /* the consumer, or is about to: fall_asleep() */
 	WEIRI_ALIGNED_APART _Atomic(struct slot *) finished; /* unordered: a stack, or &awaited */
 	WEIRI_ALIGNED_APART _Atomic(uint64_t) begun;         /* elements that were claimed */
+	_Atomic(uint64_t) worked;                            /* of these, those whose work has ended */
 	/* Filler. */
 	WEIRI_ALIGNED_APART struct weiri_consumer as_consumer; /* of the stages below */
 	_Atomic(uint64_t) filled;                              /* elements that may be claimed */
@@ -264,6 +278,11 @@ static bool hurries(const struct weiri_window *window)
 	return weiri_window_hurries && window->work == NULL;
 }
 
+static bool shares(const struct weiri_window *window)
+{
+	return weiri_window_hurries && window->work != NULL;
+}
+
 static size_t run_length(void)
 {
 	return weiri_window_run;
@@ -278,13 +297,25 @@ static bool is_sample(const struct weiri_window *window, uint64_t n)
 
 /*
  * What the consumer does between two polls takes less, for all elements of the window, than a hand-over.
- * So a helper would save less than it costs. It is the mean over WINDOWS windows: a consumer that takes
- * up to 4 windows in a row, and then is away for long, does not hurry.
+ * It is the mean over WINDOWS windows: a consumer that takes up to 4 windows in a row, and then is away for
+ * long, does not hurry. And it may do itself what is undone.
  */
-static bool hurries(const struct weiri_window *window)
+static bool comes_back_soon(const struct weiri_window *window)
 {
 	/* [relaxed] a hint */
 	return weiri_load_relaxed(&window->hurries) != 0 && cost_ns(window) < WORTH_NS && is_free_to_help(window);
+}
+
+/* Only the reading runs ahead: a helper would save less than it costs. */
+static bool hurries(const struct weiri_window *window)
+{
+	return window->work == NULL && comes_back_soon(window);
+}
+
+/* The consumer is one of those that work. */
+static bool shares(const struct weiri_window *window)
+{
+	return window->work != NULL && !window->is_unordered && comes_back_soon(window);
 }
 
 static size_t run_length(void)
@@ -318,7 +349,18 @@ static bool is_alone(const struct weiri_window *window)
 	return is_short(window) || hurries(window);
 }
 
-/* The consumer has come back. Windows around work are not measured: there helpers share the work, too. */
+/*
+ * How long a consumer is away at most that comes back soon. If the calls of `work` may use all processors, a
+ * helper more would take turns with the consumer, unless that is away for longer than an element takes.
+ */
+static double soon_ns(const struct weiri_window *window)
+{
+	double soon = (double)SHORT_NS / (double)window->at_once, cost = (double)cost_ns(window);
+
+	return window->work != NULL && window->at_once >= window->pool->processors && cost > soon ? cost : soon;
+}
+
+/* The consumer has come back. */
 static void note_return(struct weiri_window *window)
 {
 	double away_ns = (double)(weir_now_ns() - window->left_ns);
@@ -331,7 +373,7 @@ static void note_return(struct weiri_window *window)
 	window->away_ns += (away_ns - window->away_ns) / (double)window->returns;
 	/* [relaxed] a hint */
 	if (window->returns >= window->size)
-		weiri_store_relaxed(&window->hurries, (uint32_t)(window->away_ns * (double)window->size < (double)SHORT_NS));
+		weiri_store_relaxed(&window->hurries, (uint32_t)(window->away_ns < soon_ns(window)));
 }
 
 /*
@@ -358,18 +400,43 @@ static bool has_unbegun(const struct weiri_window *window)
 	return weiri_load_relaxed(&window->begun) < weiri_load_relaxed(&window->filled);
 }
 
-static bool is_undone(const struct weiri_window *window)
+/* As many calls run at element `begun` as may: W7. Those that end them look again. */
+static bool is_at_limit(struct weiri_window *window, uint64_t begun)
 {
-	return weiri_turn_is_free(&window->turn) || has_unbegun(window);
+	int64_t limit = (int64_t)window->at_once;
+
+	/* [relaxed] only a count: an old one shows too many calls. `begun` may be older: too few, and the claim fails */
+	if (window->work == NULL || (int64_t)(begun - weiri_load_relaxed(&window->worked)) < limit)
+		return false;
+	/* [P10 acq_rel] pairs with work_on(): a read-modify-write, which the end of a call follows or precedes */
+	return (int64_t)(begun - weiri_fetch_or_acq_rel(&window->worked, UINT64_C(0))) >= limit;
 }
 
-/* Returns a helper that rested and now does not, or NULL. */
+static bool is_undone(struct weiri_window *window)
+{
+	/* [relaxed] as in has_unbegun() */
+	return (weiri_turn_is_free(&window->turn) || has_unbegun(window)) &&
+	       !is_at_limit(window, weiri_load_relaxed(&window->begun));
+}
+
+/* How many helpers are awake while those of `idle` rest, and how many are of use. */
+static size_t count_awake(const struct weiri_window *window, uint32_t idle)
+{
+	return window->helper_count - (size_t)__builtin_popcount(idle);
+}
+
+static size_t most_awake(const struct weiri_window *window)
+{
+	return shares(window) ? window->most_beside : window->helper_count;
+}
+
+/* Returns a helper that rested and now does not, or NULL: those that are awake look again. */
 static struct helper *take_helper(struct weiri_window *window)
 {
 	/* [P6 release] pairs with rest(): a read-modify-write, also if none rests */
 	uint32_t idle = weiri_fetch_or_release(&window->idle, 0u);
 
-	while (idle != 0) {
+	while (count_awake(window, idle) < most_awake(window)) {
 		uint32_t bit = idle & (0 - idle);
 
 		/* [P9 acquire] pairs with rest(), whose task this thread submits again */
@@ -457,10 +524,15 @@ static struct slot *claim(struct weiri_window *window)
 		/* [P5 acquire] pairs with fill_one() */
 		if (n >= weiri_load_acquire(&window->filled))
 			return NULL;
+		if (is_at_limit(window, n))
+			return NULL;
 		slot = slot_of(window, n); /* before the claim: after it the consumer may write freed[n % size] */
 		/* [P7 acq_rel] pairs with itself */
-		if (weiri_cas_acq_rel(&window->begun, &n, n + 1))
+		if (weiri_cas_acq_rel(&window->begun, &n, n + 1)) {
+			/* [relaxed] a count; other calls, which were claimed later, may have ended meanwhile */
+			WEIR_ASSERT1(W7, (int64_t)(n + 1 - weiri_load_relaxed(&window->worked)) <= (int64_t)window->at_once);
 			return slot;
+		}
 	}
 }
 
@@ -478,6 +550,8 @@ static void work_on(struct weiri_window *window, struct slot *slot)
 		if (is_timed)
 			note(&window->work_ns, began_ns, 1);
 	}
+	/* [P10 acq_rel] pairs with is_at_limit() */
+	(void)weiri_fetch_add_acq_rel(&window->worked, UINT64_C(1));
 	finish(window, slot);
 }
 
@@ -631,14 +705,22 @@ static struct helper *rest(struct weiri_window *window, const struct helper *hel
 	return next;
 }
 
+/* The consumer works, too, since this helper was summoned. */
+static bool is_one_too_many(const struct weiri_window *window)
+{
+	/* [relaxed] a hint */
+	return count_awake(window, weiri_load_relaxed(&window->idle)) > most_awake(window);
+}
+
 static void run_helper(weir_task *task)
 {
 	struct helper *helper = WEIRI_CONTAINER_OF(task, struct helper, task);
 	struct weiri_window *window = helper->window;
 
 	(void)weiri_fetch_add_relaxed(&window->running, 1u); /* [relaxed] a hint */
-	for (int looks = 0; looks < PATIENCE; looks++) {
-		if (is_over(window) || !do_one(window, WEIRI_HELP_ALWAYS) || hurries(window))
+	/* While a worker rests, no task waits for this one. */
+	for (uint32_t looks = 0; looks < PATIENCE || weiri_pool_has_rest(window->pool); looks++) {
+		if (is_over(window) || is_one_too_many(window) || !do_one(window, WEIRI_HELP_ALWAYS) || hurries(window))
 			helper = rest(window, helper);
 		if (helper == NULL)
 			return;
@@ -830,7 +912,7 @@ static enum weir_status take(struct weiri_window *window, struct slot *slot, wei
 	window->owed++;
 	if (window->owed * 2 >= window->size)
 		report(window);
-	if (window->work == NULL && !is_short(window))
+	if (!window->is_unordered && !is_short(window))
 		window->left_ns = weir_now_ns();
 	return status;
 }
@@ -870,18 +952,43 @@ static size_t helper_count(const struct weiri_stage *stage, const struct weiri_w
 		return 1;
 	if (count == 0 || count > MOST_HELPERS)
 		count = MOST_HELPERS;
-	return plan->size < count ? plan->size : count;
+	return plan->at_once < count ? plan->at_once : count;
+}
+
+/*
+ * Helpers that work beside the consumer: with it as many as calls may run at a time, or as there are
+ * processors.
+ */
+static size_t most_beside(const struct weiri_window *window)
+{
+	size_t most = window->pool->processors;
+
+	if (most > window->at_once)
+		most = window->at_once;
+	most = most > 1 ? most - 1 : 1;
+	return most < window->helper_count ? most : window->helper_count;
+}
+
+/*
+ * Those that are worked on, and as many that are finished and wait for their turn; no more than threads
+ * can have finished meanwhile.
+ */
+static size_t slot_count(const struct weiri_window_plan *plan)
+{
+	if (plan->work == NULL)
+		return plan->at_once;
+	return plan->at_once + (plan->at_once < MOST_HELPERS ? plan->at_once : MOST_HELPERS);
 }
 
 /* Lays the block out: the window, its slots, its helpers, the parts, the list of freed slots. */
 static struct weiri_window *allocate(const struct weiri_stage *stage, const struct weiri_window_plan *plan)
 {
 	size_t width = plan->input->width > stage->dataset->width ? plan->input->width : stage->dataset->width;
-	size_t helpers = helper_count(stage, plan);
-	size_t helpers_at = sizeof(struct weiri_window) + plan->size * sizeof(struct slot);
+	size_t helpers = helper_count(stage, plan), size = slot_count(plan);
+	size_t helpers_at = sizeof(struct weiri_window) + size * sizeof(struct slot);
 	size_t parts_at = helpers_at + helpers * sizeof(struct helper);
-	size_t freed_at = parts_at + plan->size * width * sizeof(weir_tensor *);
-	size_t bytes = freed_at + (plan->is_unordered ? plan->size * sizeof(size_t) : 0);
+	size_t freed_at = parts_at + size * width * sizeof(weir_tensor *);
+	size_t bytes = freed_at + (plan->is_unordered ? size * sizeof(size_t) : 0);
 	struct weiri_window *window =
 		weiri_allocate_zeroed(&stage->reading->allocator, bytes, alignof(struct weiri_window));
 	weir_tensor **parts;
@@ -890,11 +997,13 @@ static struct weiri_window *allocate(const struct weiri_stage *stage, const stru
 		return NULL;
 	window->bytes = bytes;
 	window->width = width;
+	window->size = size;
+	window->helper_count = helpers;
 	window->slots = (struct slot *)(void *)(window + 1);
 	window->helpers = (struct helper *)(void *)((char *)window + helpers_at);
 	window->freed = (_Atomic(size_t) *)(void *)((char *)window + freed_at);
 	parts = (weir_tensor **)(void *)((char *)window + parts_at);
-	for (size_t i = 0; i < plan->size; i++)
+	for (size_t i = 0; i < size; i++)
 		window->slots[i].parts = parts + i * width;
 	for (size_t i = 0; i < helpers; i++)
 		window->helpers[i] = (struct helper){{run_helper, NULL}, window};
@@ -932,13 +1041,14 @@ enum weir_status weiri_window_open(struct weiri_stage *stage, const struct weiri
 
 	if (window == NULL)
 		return weiri_dataset_fail(stage->dataset, error, WEIR_RESOURCE_EXHAUSTED,
-		                          "no memory to read %zu elements ahead", plan->size);
+		                          "no memory to read %zu elements ahead", slot_count(plan));
 	window->pool = stage->reading->pool;
 	window->reading = stage->reading;
 	window->consumer = stage->consumer;
 	window->dataset = weir_dataset_retain(stage->dataset);
 	window->work = plan->work;
-	window->size = plan->size;
+	window->at_once = plan->at_once;
+	window->most_beside = most_beside(window);
 	window->is_unordered = plan->is_unordered;
 	window->is_known =
 		(plan->work == NULL || window->dataset->is_short) && weiri_dataset_is_known(plan->input, window->pool);
@@ -947,7 +1057,7 @@ enum weir_status weiri_window_open(struct weiri_stage *stage, const struct weiri
 	weiri_turn_init(&window->turn, WEIRI_TURN_FREE); /* the first poll begins the filling */
 	/* [relaxed] not shared yet. References: consumer, filler */
 	weiri_store_relaxed(&window->references, (size_t)2);
-	weiri_store_relaxed(&window->room, plan->size);
+	weiri_store_relaxed(&window->room, window->size);
 	weiri_store_relaxed(&window->fill_ns, (uint32_t)UNKNOWN_NS);
 	weiri_store_relaxed(&window->work_ns, plan->work != NULL ? (uint32_t)UNKNOWN_NS : 0u);
 	window->consumer->retain(window->consumer);

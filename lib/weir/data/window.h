@@ -14,7 +14,7 @@ typedef enum weir_status weiri_work_fn(const weir_dataset *dataset, weir_tensor 
 
 struct weiri_window_plan {
 	weir_dataset *input; /* what is read ahead */
-	size_t size;         /* elements under way or waiting to be taken */
+	size_t at_once;      /* calls of `work` that run at a time; without work: elements ahead */
 	weiri_work_fn *work; /* NULL: nothing; the reading itself is what runs ahead */
 	bool is_unordered;   /* elements come as they are ready */
 	uint64_t pass;       /* of the input: see struct weiri_stage */

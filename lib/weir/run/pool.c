@@ -4,6 +4,7 @@
  */
 #include <weir/pool.h>
 
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,6 +33,19 @@ static size_t processors(void)
 	if (online < 1)
 		return 1;
 	return online < WEIR_POOL_MAX_THREADS ? (size_t)online : WEIR_POOL_MAX_THREADS;
+}
+
+/* On which this thread may run. */
+static size_t usable_processors(void)
+{
+#if defined(WEIRI_UNDER_MODEL)
+	return 2; /* stress/model: the same executions on each machine */
+#else
+	cpu_set_t set;
+
+	/* It fails on a machine with more processors than the set has room for. */
+	return sched_getaffinity(0, sizeof(set), &set) == 0 ? (size_t)CPU_COUNT(&set) : processors();
+#endif
 }
 
 static enum weir_status check_options(const struct weir_pool_options *given, struct weir_pool_options *options,
@@ -100,6 +114,7 @@ static weir_pool *create_idle(const struct weir_pool_options *options)
 		return NULL;
 	pool->allocator = allocator;
 	pool->thread_count = options->threads;
+	pool->processors = usable_processors();
 	weiri_eventcount_init(&pool->idle);
 	weiri_gate_init(&pool->submissions);
 	if (!weiri_inbox_init(&pool->inbox, &pool->allocator))

@@ -193,6 +193,14 @@ void weiri_pool_announce(weir_pool *pool)
 		weiri_eventcount_notify(&pool->idle, 1);
 }
 
+bool weiri_pool_has_rest(const weir_pool *pool)
+{
+	const struct weiri_pool_place *place = weiri_pool_place_here(pool);
+
+	/* [relaxed] a hint */
+	return place != NULL && place->worker != NULL && weiri_load_relaxed(&pool->idle.waiters) != 0;
+}
+
 static void begin_search(weir_pool *pool)
 {
 	/* [relaxed] a hint for search_is_on(). */

@@ -32,6 +32,7 @@ struct weiri_worker {
 struct weir_pool {
 	struct weiri_worker *workers; /* constant */
 	size_t thread_count;          /* constant */
+	size_t processors;            /* constant: that the creator may use */
 	weir_allocator allocator;     /* constant */
 	struct weiri_inbox inbox;
 	WEIRI_ALIGNED_APART struct weiri_eventcount idle; /* workers with nothing to do sleep here */
@@ -61,6 +62,11 @@ struct weiri_pool_place *weiri_pool_place_here(const weir_pool *pool);
  * task, even if all workers are asleep.
  */
 void weiri_pool_announce(weir_pool *pool);
+/*
+ * Returns true if the caller is a worker, and another worker of the pool sleeps: then, as far as the caller
+ * can see, no task waits for a worker, and a task that goes on keeps no other one from running.
+ */
+bool weiri_pool_has_rest(const weir_pool *pool);
 /*
  * Returns the next task for this thread, or NULL if the call saw the inbox and every deque empty.
  * worker: the worker of the calling thread, or NULL for a helper. Never waits.
