@@ -320,12 +320,11 @@ static WEIRI_ALWAYS_INLINE size_t walk_dequeue(weir_ring *ring, const struct slo
 			break;
 		}
 		if (WEIRI_LIKELY(seen.state == full_in(shape, ticket))) {
-			if (WEIRI_LIKELY(format->drain(ring, index, &seen, &values[done]))) {
+			ticket = next_of(shape, ticket); /* drained in any case, by this thread or another */
+			if (WEIRI_LIKELY(format->drain(ring, index, &seen, &values[done])))
 				done++;
-				ticket = next_of(shape, ticket);
-			} else { /* drained by another thread */
-				ticket = weiri_step_aside(&ring->head_hint, next_of(shape, ticket), &walk.race);
-			}
+			else
+				ticket = weiri_step_aside(&ring->head_hint, ticket, &walk.race);
 		} else if (seen.state <= free_in(shape, ticket)) {
 			/* Less only in damaged memory (shm/frames.c). */
 			if (end_of_ring(ring, format, ticket, &seen, at_end, status))
