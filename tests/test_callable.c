@@ -8,6 +8,7 @@
 #include "failing_allocator.h"
 #include "graph_kit.h"
 #include "run/countdown.h"
+#include "run/worker.h"
 
 static const weir_shape scalar = {.rank = 0, .dims = {0}};
 static const struct weir_output_type f32_scalar = {WEIR_F32, &scalar};
@@ -521,6 +522,58 @@ Test(callable, a_started_run_is_cancelled_by_handle_token_or_close)
 		kit_end(session, graph);
 		kit_queue_end(queue);
 	}
+}
+
+struct pool_ending {
+	weir_pool *pool;
+	struct weiri_latch ended;
+};
+
+static void *destroy_the_pool(void *context)
+{
+	struct pool_ending *ending = context;
+
+	cr_assert_eq(weir_pool_destroy(ending->pool, NULL), WEIR_OK);
+	weiri_latch_set(&ending->ended);
+	return NULL;
+}
+
+/* An enqueue of another thread lets the run go on when the destroy of its pool has begun. */
+Test(callable, a_pool_stays_until_the_runs_in_it_have_ended)
+{
+	weir_tensor_queue *queue = kit_queue("q", 1, WEIR_F32, &scalar);
+	weir_graph *graph = kit_graph();
+	weir_session *session = kit_session(graph, 1);
+	struct weir_pool_options pool_options = {WEIR_POOL_OPTIONS_INIT, .threads = 1};
+	struct weir_run_options options = {WEIR_RUN_OPTIONS_INIT};
+	struct outcome outcome = no_outcome();
+	struct pool_ending ending;
+	weir_callable *callable;
+	weir_output taken, square;
+	pthread_t thread;
+	weir_run *run;
+
+	weiri_latch_init(&ending.ended);
+	cr_assert_eq(weir_pool_create(&pool_options, &options.pool, NULL), WEIR_OK);
+	ending.pool = options.pool;
+	cr_assert_eq(weir_op_dequeue(graph, "take", queue, &taken, 1, NULL, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_square(graph, NULL, taken, &square, NULL), WEIR_OK);
+	callable = compile(session, NULL, 0, &square, 1, NULL);
+	cr_assert_eq(weir_callable_start(callable, NULL, NULL, &options, note_the_outcome, &outcome, &run, NULL), WEIR_OK);
+	cr_assert_eq(pthread_create(&thread, NULL, destroy_the_pool, &ending), 0);
+	while (weiri_load_relaxed(&ending.pool->stopping) == 0) {
+		cr_assert_not(weiri_latch_is_set(&ending.ended));
+		(void)sched_yield();
+	}
+	cr_expect_not(weiri_latch_is_set(&ending.ended));
+	(void)enqueue_one(queue);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_expect_eq(outcome.times, 1);
+	cr_expect_eq(outcome.value, 1.0f);
+	weir_run_release(run); /* its memory outlasts the pool */
+	weir_callable_release(callable);
+	kit_end(session, graph);
+	kit_queue_end(queue);
 }
 
 /* Without workers the program runs the tasks, in a loop of its own. */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -421,6 +422,41 @@ Test(checkpoint_disk, a_temporary_file_that_was_left_behind_is_not_touched)
 		cr_expect(stat(path, &about) == 0 && about.st_size == 4, "%s is gone or changed", path);
 	}
 	cr_expect_eq(sweep(&folder), STALE);
+	remove_folder(&folder);
+	expect_nothing_left();
+}
+
+/* In a process of its own, for the limit stays. Returns what went wrong, or 0. */
+static int save_beyond_the_limit(const struct folder *folder)
+{
+	const struct rlimit limit = {16, 16};
+	weir_error error = {WEIR_OK, ""};
+	sigset_t pending, mask;
+
+	if (setrlimit(RLIMIT_FSIZE, &limit) != 0)
+		return 1;
+	if (save_number(folder, 7, &weiri_real_disk, &error) != WEIR_RESOURCE_EXHAUSTED)
+		return 2;
+	if (strstr(error.message, ": write: ") == NULL || number_in_file(folder) != 3)
+		return 3;
+	if (sigpending(&pending) != 0 || sigismember(&pending, SIGXFSZ) != 0)
+		return 4;
+	return pthread_sigmask(SIG_BLOCK, NULL, &mask) == 0 && sigismember(&mask, SIGXFSZ) == 0 ? 0 : 5;
+}
+
+Test(checkpoint_disk, a_limit_of_file_size_is_a_status_and_no_signal)
+{
+	struct folder folder = make_folder();
+	int state = -1;
+	pid_t child;
+
+	cr_expect_eq(save_number(&folder, 3, &weiri_real_disk, NULL), WEIR_OK);
+	child = fork();
+	if (child == 0)
+		_exit(save_beyond_the_limit(&folder));
+	cr_assert_eq(waitpid(child, &state, 0), child);
+	cr_expect(WIFEXITED(state), "ended by signal %d", WTERMSIG(state));
+	cr_expect_eq(WEXITSTATUS(state), 0, "step %d", WEXITSTATUS(state));
 	remove_folder(&folder);
 	expect_nothing_left();
 }

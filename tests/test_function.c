@@ -7,6 +7,7 @@
 #include <weir/flow/callable.h>
 #include <weir/flow/function.h>
 #include <weir/flow/op_math.h>
+#include <weir/reclaim.h>
 
 #include "failing_allocator.h"
 #include "graph_kit.h"
@@ -29,6 +30,9 @@ static const struct weir_parameter two_scalars[] = {{"i", WEIR_PARAMETER_TENSOR,
 static const struct weir_parameter one_var[] = {{"w", WEIR_PARAMETER_VAR, WEIR_F32, NULL}};
 static const struct weir_parameter tensor_and_var[] = {{"x", WEIR_PARAMETER_TENSOR, WEIR_F32, NULL},
                                                        {"w", WEIR_PARAMETER_VAR, WEIR_F32, NULL}};
+/* As many tensors, at other places. */
+static const struct weir_parameter var_and_tensor[] = {{"v", WEIR_PARAMETER_VAR, WEIR_F32, NULL},
+                                                       {"y", WEIR_PARAMETER_TENSOR, WEIR_F32, NULL}};
 
 static struct weir_argument of_output(weir_output output)
 {
@@ -481,6 +485,9 @@ Test(function, branches_that_differ_are_refused)
 	weir_function *twice = kit_function("twice", build_double, NULL, one_tensor, 1, 1);
 	weir_function *integer = kit_function("integer", build_integer, NULL, one_tensor, 1, 1);
 	weir_function *step = kit_function("step", build_step, NULL, two_scalars, 2, 2);
+	weir_function *bump = kit_function("bump", build_bump, NULL, tensor_and_var, 2, 1);
+	weir_function *other = kit_function("other", build_bump, NULL, var_and_tensor, 2, 1);
+	weir_var *w = kit_var("w", kit_f32(0));
 	weir_graph *graph = kit_graph();
 	weir_tensor *yes;
 	weir_output predicate, out;
@@ -493,6 +500,10 @@ Test(function, branches_that_differ_are_refused)
 	cr_expect_str_eq(error.message, "cond \"c\": result 0 of \"twice\" is f32 [], and of \"integer\" i64 []");
 	cr_expect_eq(weir_op_cond(graph, "c", predicate, twice, step, x, 1, &out, NULL, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_str_eq(error.message, "cond \"c\": \"step\" has 2 parameters, 2 of them tensors; got 1 argument");
+	x[0].var = x[1].var = w;
+	cr_expect_eq(weir_op_cond(graph, "c", predicate, bump, other, x, 2, &out, NULL, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_str_eq(error.message,
+	                 "cond \"c\": parameter \"x\" of \"bump\" and parameter \"v\" of \"other\" are of different kinds");
 	cr_expect_eq(weir_op_cond(graph, "c", x[0].output, twice, twice, x, 1, &out, NULL, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_str_eq(error.message, "cond \"c\": predicate must be a bool scalar, got f32 []");
 	cr_expect_eq(weir_op_cond(graph, "c", predicate, twice, NULL, x, 1, &out, NULL, &error), WEIR_INVALID_ARGUMENT);
@@ -501,6 +512,9 @@ Test(function, branches_that_differ_are_refused)
 	end_function(twice);
 	end_function(integer);
 	end_function(step);
+	end_function(bump);
+	end_function(other);
+	weir_var_destroy(w, NULL);
 }
 
 /* -- while ------------------------------------------------------------------------------------- */
@@ -992,6 +1006,48 @@ Test(function, a_token_and_the_pool_of_a_run_reach_a_body)
 	end_function(always);
 	weir_cancel_release(third.token);
 	cr_assert_eq(weir_pool_destroy(options.pool, NULL), WEIR_OK);
+}
+
+static enum weir_status pass_on(void *context, const struct weir_kernel_call *call, weir_error *error)
+{
+	(void)context, (void)error;
+	call->outputs[0] = weir_tensor_retain(call->inputs[0]);
+	return WEIR_OK;
+}
+
+static enum weir_status build_user_code(void *context, weir_graph *body, const struct weir_argument arguments[],
+                                        weir_output results[], weir_error *error)
+{
+	const struct weir_output_type type = {WEIR_F32, NULL};
+
+	(void)context;
+	return weir_op_kernel(body, "user", KIT_KERNEL(pass_on), NULL, &arguments[0].output, 1, &type, 1, NULL, 0, results,
+	                      NULL, error);
+}
+
+/* The function keeps the memory of a step, with its token, for the next session. */
+Test(function, nothing_of_a_session_outlasts_it_in_a_function)
+{
+	struct failing_allocator memory = {0};
+	weir_allocator hooks = failing_allocator_hooks(&memory);
+	struct weir_session_options options = {WEIR_SESSION_OPTIONS_INIT, .threads = 1, .allocator = &hooks};
+	weir_function *function = kit_function("user", build_user_code, NULL, one_tensor, 1, 1);
+	struct weir_argument x = {.tensor = kit_f32(3)};
+	weir_graph *graph = kit_graph();
+	weir_session *session;
+	weir_node *node;
+
+	cr_assert_eq(weir_op_no_op(graph, NULL, &node, NULL), WEIR_OK);
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(weir_session_create(graph, &options, &session, NULL), WEIR_OK);
+		cr_expect_eq(run_f32(function, session, &x), 3.0f);
+		cr_assert_eq(weir_session_destroy(session, NULL), WEIR_OK);
+		cr_assert_eq(weir_reclaim_flush(0), WEIR_OK);
+		cr_expect_str_eq(failing_allocator_verdict(&memory), "balanced");
+	}
+	weir_tensor_release(x.tensor);
+	end_function(function);
+	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
 }
 
 static enum weir_status build_everything(void *context, weir_graph *body, const struct weir_argument arguments[],

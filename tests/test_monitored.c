@@ -8,6 +8,7 @@
 #include <weir/reclaim.h>
 
 #include "failing_allocator.h"
+#include "run/countdown.h"
 
 /* -- bad input --------------------------------------------------------------------------------- */
 
@@ -198,9 +199,14 @@ Test(monitored, hooks_may_not_run_or_close_nor_add_to_a_run_that_is_over)
 	                                         .before_run = call_everything, .after_run = add_too_late};
 	struct job job;
 
+	weir_error error;
+	int64_t value;
+
 	job_start_with_hook(&job, &hook);
 	target = job.count.node;
-	cr_expect_eq(job_count(&job), 1);
+	cr_expect_eq(job_run(&job, &value, &error), WEIR_FAILED_PRECONDITION);
+	cr_expect_str_eq(error.message, "hook \"0\": after_run: weir_monitored_call_feed: the run is over");
+	cr_expect_eq(job_step(&job), 1);
 	job_finish(&job);
 }
 
@@ -214,16 +220,30 @@ static enum weir_status feed_nothing(void *context, weir_monitored_call *call, w
 	return WEIR_OK;
 }
 
+static enum weir_status fetch_from_nowhere(void *context, weir_monitored_call *call, weir_error *error)
+{
+	const weir_output nowhere = {NULL, 0};
+
+	(void)context, (void)error;
+	cr_expect_eq(weir_monitored_call_fetch(call, nowhere, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	return WEIR_OK;
+}
+
 Test(monitored, what_a_hook_could_not_add_ends_the_run)
 {
 	struct job job;
 	const struct weir_monitored_hook hook = {WEIR_MONITORED_HOOK_INIT, .context = &job, .before_run = feed_nothing};
+	const struct weir_monitored_hook nowhere = {WEIR_MONITORED_HOOK_INIT, .before_run = fetch_from_nowhere};
 	weir_error error;
 	int64_t value;
 
 	job_start_with_hook(&job, &hook);
 	cr_expect_eq(job_run(&job, &value, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_str_eq(error.message, "hook \"0\": before_run: weir_monitored_call_feed: the value for \"x\" is NULL");
+	job_finish(&job);
+	job_start_with_hook(&job, &nowhere);
+	cr_expect_eq(job_run(&job, &value, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_str_eq(error.message, "hook \"0\": before_run: weir_monitored_call_fetch: the output is NULL");
 	job_finish(&job);
 }
 
@@ -316,6 +336,84 @@ Test(monitored, checkpoints_come_by_runs_or_by_time)
 		}
 		job_finish(&job);
 	}
+}
+
+/* Memory whose so-manieth allocation waits. */
+struct slow_memory {
+	_Atomic(int) left;
+	struct weiri_latch reached, go_on;
+};
+
+static void *allocate_slowly(void *context, size_t size, size_t alignment)
+{
+	struct slow_memory *slow = context;
+	const weir_allocator *memory = weir_default_allocator();
+
+	if (weiri_fetch_sub_relaxed(&slow->left, 1) == 1) {
+		weiri_latch_set(&slow->reached);
+		while (!weiri_latch_is_set(&slow->go_on))
+			(void)sched_yield();
+	}
+	return memory->allocate(memory->context, size, alignment);
+}
+
+static void release_slow(void *context, void *memory, size_t size, size_t alignment)
+{
+	const weir_allocator *allocator = weir_default_allocator();
+
+	(void)context;
+	allocator->release(allocator->context, memory, size, alignment);
+}
+
+static int is_set(void *latch)
+{
+	return weiri_latch_is_set(latch);
+}
+
+static void *count_once(void *context)
+{
+	(void)job_count(context);
+	return NULL;
+}
+
+/* The thread that writes has read the variables before the second run. */
+Test(monitored, a_save_that_is_due_during_another_is_not_lost)
+{
+	enum { MANY = 1000000 };
+	struct slow_memory slow = {.left = MANY};
+	weir_allocator memory = {allocate_slowly, release_slow, &slow};
+	struct weir_checkpoint_part part;
+	struct weir_monitored_options options;
+	pthread_t writer;
+	struct job job;
+	int in_a_save;
+
+	weiri_latch_init(&slow.reached);
+	weiri_latch_init(&slow.go_on);
+	job_begin(&job);
+	job_folder(&job);
+	part = (struct weir_checkpoint_part){NULL, job.step};
+	options = job_options(&job);
+	options.path = job.path;
+	options.variables = &part;
+	options.variable_count = 1;
+	options.save_every_runs = 1;
+	options.allocator = &memory;
+	job_create(&job, &options);
+	cr_expect_eq(job_count(&job), 1);
+	weiri_store_relaxed(&slow.left, MANY);
+	cr_expect_eq(job_count(&job), 2);
+	in_a_save = MANY - weiri_load_relaxed(&slow.left);
+	cr_assert_neq(in_a_save, 0);
+	weiri_store_relaxed(&slow.left, in_a_save); /* the last of the next run: for the path, when the bytes are there */
+	cr_assert_eq(pthread_create(&writer, NULL, count_once, &job), 0);
+	kit_wait_for(is_set, &slow.reached, "the writer");
+	cr_expect_eq(job_count(&job), 4);
+	cr_expect_eq(step_in_file(&job), 2);
+	weiri_latch_set(&slow.go_on);
+	cr_assert_eq(pthread_join(writer, NULL), 0);
+	cr_expect_eq(step_in_file(&job), 4);
+	job_finish(&job);
 }
 
 /* -- runners ----------------------------------------------------------------------------------- */

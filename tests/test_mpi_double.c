@@ -265,7 +265,7 @@ struct alone {
 	weir_error error;
 };
 
-static void open_alone(struct alone *alone)
+static void open_transport(struct alone *alone, int rank)
 {
 	struct weir_pool_options pool = {WEIR_POOL_OPTIONS_INIT, .flags = WEIR_POOL_NO_THREADS};
 	struct weir_mpi_options options = {WEIR_MPI_OPTIONS_INIT, .channels = 1};
@@ -273,7 +273,7 @@ static void open_alone(struct alone *alone)
 	struct weir_channel what = {"s", WEIR_F32, &scalar};
 
 	*alone = (struct alone){.channel = 9};
-	double_be_rank(0);
+	double_be_rank(rank);
 	cr_assert_eq(weir_pool_create(&pool, &alone->pool, NULL), WEIR_OK);
 	options.pool = alone->pool;
 	cr_assert_eq(weir_mpi_create(&options, &alone->mpi, NULL), WEIR_OK);
@@ -281,16 +281,27 @@ static void open_alone(struct alone *alone)
 	cr_assert_eq(alone->at->open(alone->at, &what, &alone->channel, NULL), WEIR_OK);
 }
 
-static enum weir_status start_alone(struct alone *alone, weir_tensor *input, weir_transfer **transfer)
+static void open_alone(struct alone *alone)
+{
+	open_transport(alone, 0);
+}
+
+static enum weir_status start_divided(struct alone *alone, weir_tensor *input, uint64_t divisor,
+                                      weir_transfer **transfer)
 {
 	struct weir_reduction reduction = {
-		.channel = alone->channel, .input = input, .divisor = 1, .done = note, .context = &alone->outcome};
+		.channel = alone->channel, .input = input, .divisor = divisor, .done = note, .context = &alone->outcome};
 	enum weir_status status;
 
 	alone->outcome = (struct outcome){.status = WEIR_OK};
 	status = alone->at->start(alone->at, &reduction, transfer, &alone->error);
 	weir_tensor_release(input);
 	return status;
+}
+
+static enum weir_status start_alone(struct alone *alone, weir_tensor *input, weir_transfer **transfer)
+{
+	return start_divided(alone, input, 1, transfer);
 }
 
 static void help(struct alone *alone)
@@ -351,6 +362,41 @@ Test(mpi_double, failures_of_mpi_are_the_status)
 	cr_expect_eq(alone.outcome.status, WEIR_FAILED_PRECONDITION);
 	alone.at->release(alone.at, alone.transfer);
 	close_alone(&alone);
+}
+
+/* A reduction of two ranks with these divisors, which both are told to end so. */
+static void reduce_two(struct alone ranks[2], uint64_t first, uint64_t second, enum weir_status expected)
+{
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(start_divided(&ranks[i], kit_f32(1), i == 0 ? first : second, &ranks[i].transfer), WEIR_OK);
+	while (atomic_load_explicit(&ranks[0].outcome.told, memory_order_acquire) == 0 ||
+	       atomic_load_explicit(&ranks[1].outcome.told, memory_order_acquire) == 0) {
+		(void)weir_pool_help(ranks[0].pool, 1);
+		(void)weir_pool_help(ranks[1].pool, 1);
+	}
+	for (int i = 0; i < 2; i++) {
+		cr_expect_eq(ranks[i].outcome.status, expected, "rank %d: %s", i, weir_status_name(ranks[i].outcome.status));
+		ranks[i].at->release(ranks[i].at, ranks[i].transfer);
+	}
+}
+
+Test(mpi_double, ranks_with_other_divisors_are_told)
+{
+	struct alone ranks[2];
+
+	double_begin(2);
+	for (int i = 0; i < 2; i++)
+		open_transport(&ranks[i], i);
+	reduce_two(ranks, 1, 2, WEIR_INVALID_ARGUMENT);
+	cr_expect_not_null(strstr(ranks[0].outcome.error.message, "shape or divisor"), "%s",
+	                   ranks[0].outcome.error.message);
+	reduce_two(ranks, 2, 2, WEIR_OK);
+	reduce_two(ranks, 1, 1, WEIR_INVALID_ARGUMENT);
+	cr_expect_str_eq(ranks[1].outcome.error.message, "mpi: channel 0 of rank 1 is open for the divisor 2, got 1");
+	reduce_two(ranks, 2, 2, WEIR_OK);
+	for (int i = 0; i < 2; i++)
+		close_alone(&ranks[i]);
+	cr_expect_not(double_misused());
 }
 
 Test(mpi_double, what_a_channel_refuses)

@@ -109,6 +109,25 @@ Test(op_array, rows_by_number_and_one_hot)
 	kit_end(session, graph);
 }
 
+/* WEIR_OUT_OF_RANGE would tell the loop around the run that its input has ended. */
+Test(op_array, a_part_that_a_run_does_not_find_is_a_fault_and_no_end)
+{
+	weir_graph *graph = kit_graph();
+	weir_session *session = kit_session(graph, 0);
+	weir_output x = kit_placeholder(graph, "x", WEIR_F32, kit_shape(1, -1)), out;
+	struct weir_feed feed = {x, kit_tensor(WEIR_F32, kit_shape(1, 3), (const float[]){1, 2, 3})};
+	weir_tensor *result = NULL;
+	weir_error error;
+
+	cr_assert_eq(weir_op_rows(graph, "batch", x, 0, 4, &out, NULL), WEIR_OK);
+	cr_expect_eq(weir_session_run(session, &feed, 1, &out, 1, &result, NULL, 0, WEIR_NO_DEADLINE, NULL, &error),
+	             WEIR_INVALID_ARGUMENT);
+	cr_expect_str_eq(error.message, "slice \"batch\": axis 0 has 3, 4 from 0 on are too many");
+	cr_expect_null(result);
+	weir_tensor_release(feed.value);
+	kit_end(session, graph);
+}
+
 Test(op_array, what_does_not_fit_is_refused_by_name)
 {
 	weir_graph *graph = kit_graph();

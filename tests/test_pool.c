@@ -16,6 +16,7 @@
 
 #include "base/asymmetric.h"
 #include "failing_allocator.h"
+#include "run/pool_submission.h"
 #include "run/worker.h"
 
 static const uint64_t long_ns = 100000000000u;
@@ -191,6 +192,51 @@ Test(pool, destroy_runs_what_is_left)
 		destroy(pool);
 		cr_expect_eq(weiri_load_acquire(&done), TASKS);
 		expect_each_ran_once(all, TASKS);
+	}
+}
+
+struct ending {
+	weir_pool *pool;
+	_Atomic(int) ended;
+};
+
+static void *destroy_meanwhile(void *context)
+{
+	struct ending *ending = context;
+
+	destroy(ending->pool);
+	weiri_store_release(&ending->ended, 1);
+	return NULL;
+}
+
+/* A run whose call has returned at its deadline submits when the destroy has begun. */
+Test(pool, destroy_waits_for_a_holder_and_runs_its_tasks)
+{
+	for (size_t threads = 0; threads < 2; threads++) {
+		struct failing_allocator memory = {0};
+		weir_allocator hooks = failing_allocator_hooks(&memory);
+		struct weir_pool_options options = {WEIR_POOL_OPTIONS_INIT, .threads = threads, .allocator = &hooks,
+		                                    .flags = threads == 0 ? WEIR_POOL_NO_THREADS : 0};
+		struct ending ending = {.pool = NULL};
+		_Atomic(int) done = 0;
+		struct counted *all;
+		pthread_t thread;
+
+		cr_assert_eq(weir_pool_create(&options, &ending.pool, NULL), WEIR_OK);
+		weiri_pool_hold(ending.pool);
+		cr_assert_eq(pthread_create(&thread, NULL, destroy_meanwhile, &ending), 0);
+		while (weiri_load_relaxed(&ending.pool->stopping) == 0) {
+			cr_assert_eq(weiri_load_acquire(&ending.ended), 0);
+			(void)sched_yield();
+		}
+		all = submit_counted(ending.pool, 3, &done);
+		cr_expect(reaches(&done, 3));
+		cr_expect_eq(weiri_load_acquire(&ending.ended), 0);
+		cr_expect_neq(memory.outstanding, 0);
+		weiri_pool_let_go(ending.pool);
+		cr_assert_eq(pthread_join(thread, NULL), 0);
+		expect_each_ran_once(all, 3);
+		cr_expect_str_eq(failing_allocator_verdict(&memory), "balanced");
 	}
 }
 
@@ -461,6 +507,60 @@ static void destroy_own_pool(weir_task *task)
 	struct destroyer *self = (struct destroyer *)task;
 
 	weiri_store_release(&self->status, (int)weir_pool_destroy(self->pool, NULL));
+}
+
+struct poller {
+	weir_task task;
+	weir_pool *pool;
+};
+
+static void count_nothing(weir_task *task)
+{
+	(void)task;
+}
+
+static void poll_again(weir_task *task)
+{
+	struct poller *self = (struct poller *)task;
+
+	cr_assert_eq(weir_pool_submit(self->pool, task), WEIR_OK);
+}
+
+static void *help_for_long(void *pool)
+{
+	for (int i = 0; i < 5000; i++)
+		cr_assert_eq(weir_pool_help(pool, 1), 1);
+	return NULL;
+}
+
+/* The ring of the inbox is full and there is no memory for another, so the last tasks go where none is needed. */
+Test(pool, a_task_that_resubmits_itself_does_not_pass_over_those_that_came_without_memory)
+{
+	enum { FEW = 3 };
+	struct failing_allocator memory = {0};
+	weir_allocator hooks = failing_allocator_hooks(&memory);
+	struct weir_pool_options options = {WEIR_POOL_OPTIONS_INIT, .flags = WEIR_POOL_NO_THREADS, .allocator = &hooks};
+	struct poller poller = {.task.run = poll_again};
+	_Atomic(int) filled = 0, done = 0;
+	struct counted *fill, *late;
+	pthread_t thread;
+
+	cr_assert_eq(weir_pool_create(&options, &poller.pool, NULL), WEIR_OK);
+	cr_assert_eq(weir_pool_submit(poller.pool, &poller.task), WEIR_OK);
+	fill = submit_counted(poller.pool, WEIRI_INBOX_FIRST_CAPACITY - 1, &filled);
+	memory.fail_at = memory.asked + 1;
+	memory.fail_count = SIZE_MAX;
+	late = submit_counted(poller.pool, FEW, &done);
+	cr_assert_neq(memory.refused, 0);
+	/* A thread of its own has no record, which would remember where it has looked. */
+	cr_assert_eq(pthread_create(&thread, NULL, help_for_long, poller.pool), 0);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_expect_eq(weiri_load_relaxed(&done), FEW);
+	poller.task.run = count_nothing; /* the pool does not look at it while it is submitted */
+	destroy(poller.pool);
+	expect_each_ran_once(fill, WEIRI_INBOX_FIRST_CAPACITY - 1);
+	expect_each_ran_once(late, FEW);
+	cr_expect_str_eq(failing_allocator_verdict(&memory), "balanced");
 }
 
 Test(pool, a_task_cannot_destroy_its_pool)

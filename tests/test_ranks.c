@@ -296,6 +296,39 @@ Test(ranks, ranks_that_disagree_are_all_told)
 	expect_all_refused(&three, "rank 0 gave f32 [], and rank 2 f32 [2]");
 }
 
+/* A rank may end, with the memory that it gave, while another still needs the sum. */
+Test(ranks, the_sum_is_in_memory_of_no_rank)
+{
+	weir_ranks *ranks = a_group(2, 1);
+	struct failing_allocator memories[2] = {{0}, {0}};
+	struct outcome outcomes[2];
+	weir_transfer *transfers[2];
+	weir_transport *at[2];
+	uint32_t channel = 9;
+
+	for (size_t i = 0; i < 2; i++) {
+		weir_allocator hooks = failing_allocator_hooks(&memories[i]);
+		struct weir_reduction reduction = {
+			.input = f32(1.5f), .divisor = 1, .allocator = &hooks, .done = note, .context = &outcomes[i]};
+
+		outcomes[i] = (struct outcome){.status = WEIR_OK};
+		at[i] = weir_ranks_transport(ranks, i);
+		channel = open_f32(at[i], "w");
+		reduction.channel = channel;
+		cr_assert_eq(at[i]->start(at[i], &reduction, &transfers[i], NULL), WEIR_OK);
+		weir_tensor_release(reduction.input);
+	}
+	for (size_t i = 0; i < 2; i++) {
+		at[i]->release(at[i], transfers[i]);
+		at[i]->close(at[i], channel);
+		cr_expect_eq(memories[i].asked, 1, "the transfer");
+		cr_expect_str_eq(failing_allocator_verdict(&memories[i]), "balanced");
+	}
+	for (size_t i = 0; i < 2; i++)
+		cr_expect_eq(take_sum(&outcomes[i]), 3.0f);
+	end_group(ranks);
+}
+
 Test(ranks, one_reduction_of_a_rank_in_a_channel)
 {
 	struct outcome other;

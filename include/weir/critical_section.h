@@ -144,8 +144,9 @@ typedef void weir_critical_section_done_fn(void *context, enum weir_status statu
 
 /*
  * Like weir_critical_section_execute(), but the execution holds no thread while it waits. Once no
- * other execution is inside, fn runs as a task of `pool`, which must outlive the operation; fn may
- * wait there as any task may. The call may also be made inside the section; fn then runs after the
+ * other execution is inside, fn runs as a task of `pool`, which must stay until `done` was called
+ * (weir_pool_destroy() waits for a thread that still submits the task); fn may wait there as any
+ * task may. The call may also be made inside the section; fn then runs after the
  * section has been left. *handle (may be NULL) is a handle to cancel with; the caller gives it back
  * with weir_pending_release(). If this call itself fails (WEIR_INVALID_ARGUMENT,
  * WEIR_RESOURCE_EXHAUSTED), `done` is not called. If the task finds no memory for its thread's

@@ -33,7 +33,8 @@
  * Who calls MPI. While a reduction is under way, a task of the pool that the options name calls
  * MPI_Iallreduce() and MPI_Testsome(), and submits itself again. With a pool without workers
  * (WEIR_POOL_NO_THREADS), the callers that wait for a run on that pool do it: give the pool to the
- * session too. There is no thread that nobody asked for, and no other call of MPI but in create and
+ * session too. The start that finds nothing under way submits this task: a thread that is stopped
+ * there, or in the task, holds up the reductions of this rank. There is no thread that nobody asked for, and no other call of MPI but in create and
  * destroy. So the program may call MPI itself, in a thread of its own choice, while no reduction is
  * under way; at other times it needs MPI_THREAD_MULTIPLE. What waits for other ranks keeps a
  * processor busy, as MPI does itself.
@@ -99,7 +100,8 @@ WEIR_API enum weir_status weir_mpi_create(const struct weir_mpi_options *options
 WEIR_API enum weir_status weir_mpi_destroy(weir_mpi *mpi, weir_error *error);
 
 /*
- * The transport, a part of `mpi`. Its channels need shapes that are known. NULL for NULL.
+ * The transport, a part of `mpi`. Its channels need shapes that are known, and each keeps the divisor
+ * of its first reduction: one with another divisor gets WEIR_INVALID_ARGUMENT. NULL for NULL.
  * @since 0.1
  */
 WEIR_API weir_transport *weir_mpi_transport(weir_mpi *mpi);

@@ -8,7 +8,7 @@
  * | call             | threads   | progress           | blocks on       | allocates | signal-safe |
  * |------------------|-----------|--------------------|-----------------|-----------|-------------|
  * | weir_pool_create | any       | system             | thread creation | yes       | no          |
- * | weir_pool_destroy | one, last | blocking          | tasks under way | no        | no          |
+ * | weir_pool_destroy | one, last | blocking          | tasks and runs under way | no | no        |
  * | weir_pool_submit | any       | lock-free          | nothing (1)     | no (1)    | no          |
  * | weir_pool_help   | any       | lock-free + the tasks it runs | nothing | no     | no          |
  * | weir_pool_readable_fd | any  | lock-free + system | nothing         | first time | no         |
@@ -76,10 +76,11 @@ WEIR_API enum weir_status weir_pool_create(const struct weir_pool_options *optio
                                            weir_error *error);
 
 /*
- * Runs all submitted tasks, and those that they submit, then ends the workers and waits for them,
- * and for calls of other threads that are submitting a task of a run (weir/flow/callable.h).
- * From now on only tasks of the pool may use it. Accepts NULL. Errors: WEIR_FAILED_PRECONDITION,
- * and nothing happens, if called by such a task.
+ * Runs all submitted tasks, and those that they submit, then ends the workers and waits for them.
+ * It waits for runs in this pool that have not ended (weir/flow/callable.h), and runs their tasks,
+ * and for calls of other threads that are submitting a task of a run or of a critical section.
+ * From now on only these and tasks of the pool may use it. Accepts NULL. Errors:
+ * WEIR_FAILED_PRECONDITION, and nothing happens, if called by such a task.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_pool_destroy(weir_pool *pool, weir_error *error);

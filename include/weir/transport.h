@@ -77,7 +77,8 @@ struct weir_reduction {
 	uint32_t channel;
 	weir_tensor *input; /* f32, f64, i32 or i64; the transport takes its own reference */
 	uint64_t divisor;   /* of the sum, the same on all ranks; 1: none; of integers always 1 */
-	const weir_allocator *allocator; /* for the sum and the transfer; NULL: the default allocator */
+	/* for the transfer, and for the sum if the rank gets one of its own; NULL: the default allocator */
+	const weir_allocator *allocator;
 	weir_reduced_fn *done;
 	void *context;
 };
@@ -131,10 +132,14 @@ typedef struct weir_ranks weir_ranks;
 enum weir_ranks_limits { WEIR_RANKS_MAX = 16, WEIR_RANKS_MAX_CHANNELS = 64 };
 
 struct weir_ranks_options {
-	size_t struct_size;              /* WEIR_RANKS_OPTIONS_INIT sets it */
-	const char *name;                /* for messages; copied; NULL: "ranks" */
-	size_t channels;                 /* at most WEIR_RANKS_MAX_CHANNELS; 0: 16 */
-	const weir_allocator *allocator; /* for the ranks; NULL: the default allocator */
+	size_t struct_size; /* WEIR_RANKS_OPTIONS_INIT sets it */
+	const char *name;   /* for messages; copied; NULL: "ranks" */
+	size_t channels;    /* at most WEIR_RANKS_MAX_CHANNELS; 0: 16 */
+	/*
+	 * For the ranks, and for the sums, which all ranks share and which may outlast them; NULL: the
+	 * default allocator.
+	 */
+	const weir_allocator *allocator;
 };
 #define WEIR_RANKS_OPTIONS_INIT WEIR_STRUCT_SIZE(struct weir_ranks_options)
 

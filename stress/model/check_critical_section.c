@@ -39,6 +39,7 @@ static const struct scope {
 	{"critical_section_start_and_cancel_beside_at_once", 0, {"sk", "x"}, 4000, 0},
 	{"critical_section_start_and_cancel_beside_at_once_and_help", 0, {"sk", "x", "h"}, 4000, 0},
 	{"critical_section_2_starts_beside_help", 0, {"s", "s", "h"}, 4000, 0},
+	{"critical_section_start_and_destroy_the_pool_beside_at_once", 0, {"x", "sD"}, 4000, 0},
 	{"critical_section_fair_start_beside_at_once", WEIR_CRITICAL_SECTION_FAIR, {"s", "x"}, 4000, 0},
 	{"critical_section_left_and_tried_across", 0, {"l", "r"}, 20000, 0},
 	{"critical_section_1_waits_beside_at_once", 0, {"X", "x"}, 10000, 1},
@@ -134,6 +135,15 @@ static void start(size_t me)
 		weir_critical_section_start(scene.section, scene.pool, alone, NULL, completed, &scene.op[me], NULL) == WEIR_OK);
 }
 
+/* The thread that left the section may still be submitting. */
+static void destroy_when_done(void)
+{
+	if (weir_pool_help(scene.pool, 1) == 0)
+		return;
+	weir_model_assert(weir_pool_destroy(scene.pool, NULL) == WEIR_OK);
+	scene.pool = NULL;
+}
+
 static void give_back(size_t me)
 {
 	weir_pending_release(scene.op[me]);
@@ -156,6 +166,7 @@ static void cancel(size_t me)
 	LETTER('s', "start an execution for the pool", start(me)) \
 	LETTER('k', "cancel what this thread started last, and release its handle", cancel(me)) \
 	LETTER('h', "help the pool once", (void)weir_pool_help(scene.pool, 1)) \
+	LETTER('D', "help the pool once; if that ran what this thread started, destroy the pool", destroy_when_done()) \
 	LETTER('l', "execute in the section; if it was entered, then in the second", \
 	       execute_across(scene.section, scene.second)) \
 	LETTER('r', "execute in the second section; if it was entered, then in the first", \

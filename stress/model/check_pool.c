@@ -226,6 +226,28 @@ static void destroy_beside_a_submission(void *context, size_t who)
 	}
 }
 
+/* A run that has not ended holds the pool: it may submit when the destroy has begun, and lets go when the task has run. */
+static void hold(void *context)
+{
+	setup(context);
+	weiri_pool_hold(scene.pool);
+	scene.jobs[0].data = 7;
+}
+
+static void destroy_beside_a_holder(void *context, size_t who)
+{
+	weir_pool *pool = scene.pool;
+
+	(void)context;
+	if (who == 0) {
+		weiri_pool_submit_counted(pool, &scene.jobs[0].task);
+		wait_for(&scene.jobs[0].done, 1);
+		weiri_pool_let_go(pool);
+	} else {
+		weir_model_assert(weir_pool_destroy(pool, NULL) == WEIR_OK);
+	}
+}
+
 static void destroyed_and_one_ran(void *context)
 {
 	(void)context;
@@ -284,7 +306,9 @@ static int check_helpers(void)
 	                                     setup,
 	                                     destroy_beside_a_submission,
 	                                     destroyed_and_one_ran};
-	int bad = check(program, 0, 2, 20000) | check(counted, 0, 1, 20000);
+	struct weir_model_program held = {"pool_destroy_beside_a_holder", 2,      &scene, sizeof(scene), hold,
+	                                  destroy_beside_a_holder,        one_ran};
+	int bad = check(program, 0, 2, 20000) | check(counted, 0, 1, 20000) | check(held, 0, 1, 20000);
 
 	program.name = "pool_submit_beside_2_helps";
 	bad |= check(program, 0, 1, 20000);

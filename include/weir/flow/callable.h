@@ -85,10 +85,10 @@ enum weir_run_flags { WEIR_RUN_ON_CALLER = 1 };
 struct weir_run_options {
 	size_t struct_size; /* WEIR_RUN_OPTIONS_INIT sets it */
 	/*
-	 * Where the run's tasks go; borrowed; NULL: the session's pool. It must stay until the run has
-	 * ended, including kernels that it left behind. Calls of other threads that let the run go on,
-	 * such as an enqueue or weir_promise_fulfill(), may still use it: weir_pool_destroy() waits for
-	 * them.
+	 * Where the run's tasks go; borrowed; NULL: the session's pool. A run whose call returned at its
+	 * deadline, or that was closed, may go on for a while: its kernels run on, and calls of other
+	 * threads, such as an enqueue or weir_promise_fulfill(), complete what it waited for.
+	 * weir_pool_destroy() waits until each run in the pool has ended, and for such calls.
 	 */
 	weir_pool *pool;
 	uint32_t flags;

@@ -172,8 +172,9 @@ WEIR_API enum weir_status weir_op_call(weir_graph *graph, const char *name, weir
 
 /*
  * Calls functions[index], where index is an i32 or i64 scalar. The functions have the same number of
- * parameters and results; the results of all have the same dtypes, and what they have in common is
- * known of the outputs. In a step, an index out of range fails the step with WEIR_INVALID_ARGUMENT.
+ * parameters, of the same kinds, and of results; the results of all have the same dtypes, and what
+ * they have in common is known of the outputs. In a step, an index out of range fails the step with
+ * WEIR_INVALID_ARGUMENT.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_op_case(weir_graph *graph, const char *name, weir_output index,
@@ -197,10 +198,10 @@ struct weir_while_options {
 
 /*
  * While `condition` returns true, calls `body` and takes its results for the tensors of the next
- * call, one iteration after the other. Both have the same parameters. The condition has one result,
- * a bool scalar; the body has one result for each tensor parameter, of the same dtype and rank. The
- * outputs are the last values of the tensors; outs has room for them. options may be NULL. A loop
- * that does not end is ended by the deadline or the token of the run.
+ * call, one iteration after the other. Both have the same number of parameters, of the same kinds.
+ * The condition has one result, a bool scalar; the body has one result for each tensor parameter, of
+ * the same dtype and rank. The outputs are the last values of the tensors; outs has room for them.
+ * options may be NULL. A loop that does not end is ended by the deadline or the token of the run.
  *
  * Errors also: WEIR_INVALID_ARGUMENT if the results do not fit. In a step, WEIR_RESOURCE_EXHAUSTED
  * after max_iterations.

@@ -35,7 +35,9 @@ WEIR_API enum weir_status weir_op_reshape(weir_graph *graph, const char *name, w
 /*
  * Rows `begin` to begin + count - 1 of the first axis, a view; `count` WEIR_REST: up to the end.
  * weir_op_slice() does the same along another axis, where it copies. Errors: WEIR_INVALID_ARGUMENT
- * if there is no such axis; WEIR_OUT_OF_RANGE if there are not so many.
+ * if there is no such axis; WEIR_OUT_OF_RANGE if there are not so many. A dim that is not known before
+ * the run is checked in the run, which then fails with WEIR_INVALID_ARGUMENT: there, WEIR_OUT_OF_RANGE
+ * tells that the input has ended.
  * @since 0.1
  */
 enum weir_rest { WEIR_REST = -1 };

@@ -18,6 +18,7 @@
 
 #include "base/atomic.h"
 #include "base/error.h"
+#include "base/file_limit.h"
 #include "base/memory.h"
 #include "base/uncancelled.h"
 #include "checkpoint/plain.h"
@@ -32,8 +33,14 @@ static int real_open(void *context, const char *path, int flags, mode_t mode)
 
 static ssize_t real_write(void *context, int file, const void *bytes, size_t count)
 {
+	struct weiri_file_limit limit;
+	ssize_t written;
+
 	(void)context;
-	return weiri_write(file, bytes, count);
+	weiri_file_limit_begin(&limit);
+	written = weiri_write(file, bytes, count);
+	weiri_file_limit_end(&limit, written < 0);
+	return written;
 }
 
 static int real_sync(void *context, int file)

@@ -76,11 +76,17 @@ static enum weir_status infer_slice(const void *attribute, const struct weiri_sp
 	return WEIR_OK;
 }
 
+/* A run that fails with WEIR_OUT_OF_RANGE tells that its input has ended. This one has a fault. */
+static enum weir_status at_run_time(enum weir_status status)
+{
+	return status == WEIR_OUT_OF_RANGE ? WEIR_INVALID_ARGUMENT : status;
+}
+
 static enum weir_status run_slice(const struct weiri_call *call)
 {
 	const struct range *range = call->node->attribute;
 	struct weiri_spec input = weiri_spec_of_tensor(call->inputs[0]), output;
-	enum weir_status status = infer_slice(range, &input, &output, call->error);
+	enum weir_status status = at_run_time(infer_slice(range, &input, &output, call->error));
 
 	return status != WEIR_OK ? status
 	                         : make_part(call, call->inputs[0], range->axis, range->begin,
@@ -114,6 +120,11 @@ static enum weir_status compute_pad(const struct weiri_call *call, void *const d
 	return WEIR_OK;
 }
 
+static enum weir_status run_pad(const struct weiri_call *call)
+{
+	return at_run_time(weiri_math_run(call));
+}
+
 static enum weir_status pad_gradient(const weir_node *node, const struct weir_gradient_request *r, weir_output into[],
                                      weir_error *error)
 {
@@ -125,11 +136,8 @@ static enum weir_status pad_gradient(const weir_node *node, const struct weir_gr
 	                     error);
 }
 
-static const struct weiri_op pad_op = {.name = "slice_gradient",
-                                       .infer = infer_pad,
-                                       .compute = compute_pad,
-                                       .run = weiri_math_run,
-                                       .gradient = pad_gradient};
+static const struct weiri_op pad_op = {
+	.name = "slice_gradient", .infer = infer_pad, .compute = compute_pad, .run = run_pad, .gradient = pad_gradient};
 
 static enum weir_status slice_gradient(const weir_node *node, const struct weir_gradient_request *r, weir_output into[],
                                        weir_error *error)

@@ -107,12 +107,20 @@ static enum weir_status refuse(weir_monitored_call *call, const weir_error *why,
 }
 
 /* Checks that a hook may add something to a run that has not begun. */
-static enum weir_status check_turn(const weir_monitored_call *call, const char *what, const weir_node *node,
+static enum weir_status check_turn(weir_monitored_call *call, const char *what, const weir_node *node,
                                    weir_error *error)
 {
-	if (call == NULL || node == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: %s is NULL", what, call == NULL ? "call" : "the output");
-	return !call->has_run ? WEIR_OK : weiri_fail(error, WEIR_FAILED_PRECONDITION, "%s: the run is over", what);
+	weir_error why;
+
+	if (call == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: call is NULL", what);
+	if (node != NULL && !call->has_run)
+		return WEIR_OK;
+	if (node == NULL)
+		(void)weiri_fail(&why, WEIR_INVALID_ARGUMENT, "%s: the output is NULL", what);
+	else
+		(void)weiri_fail(&why, WEIR_FAILED_PRECONDITION, "%s: the run is over", what);
+	return refuse(call, &why, error);
 }
 
 static const struct weiri_hook *who_feeds(const weir_monitored_call *call, weir_output output, bool *found)

@@ -1,9 +1,11 @@
 /*
  * checkpoints.c - the checkpoint of a monitored session: restored when a life begins, saved when due.
  *
- * Whoever finds that a save is due tries to enter `saves`. If another thread is inside, a save with
- * later values than those of this thread's last run is under way or follows, so it does not wait. A
- * clean end saves once more.
+ * A thread that finds that a save is due takes the turn `saves`. If another thread has it, that may have
+ * read the variables already: a save that is due by the count of runs then is left to it, by a seize
+ * (data/turn.h). It saves once more before it gives the turn up, so the save is not lost and no thread
+ * waits. If runs make saves due faster than one is written, the thread with the turn goes on saving. What
+ * is due by time is due at the next run still, and is not left to anybody. A clean end saves once more.
  */
 #include <stdio.h>
 
@@ -51,34 +53,35 @@ enum weir_status weiri_checkpoints_begin(weir_monitored *monitored, weir_error *
 	return status;
 }
 
-struct save {
-	weir_monitored *monitored;
-	bool due;    /* by the count of runs; else the time decides */
-	bool inside; /* it has been the one that may save */
-};
-
-/* In `saves`. */
-static enum weir_status save_if_due(void *context, weir_error *error)
+/* With the turn, which it gives up. Returns the first failure. */
+static enum weir_status save_while_due(weir_monitored *monitored, bool due, weir_error *error)
 {
-	struct save *save = context;
-	weir_monitored *monitored = save->monitored;
+	enum weir_status first = WEIR_OK;
 
-	save->inside = true;
-	if (!save->due && weir_now_ns() < monitored->next_save_ns)
-		return WEIR_OK;
-	return weiri_checkpoints_save(monitored, error);
+	do {
+		weir_error why;
+		enum weir_status status = WEIR_OK;
+
+		if (due || weir_now_ns() >= monitored->next_save_ns)
+			status = weiri_checkpoints_save(monitored, &why);
+		if (first == WEIR_OK && status != WEIR_OK) {
+			first = status;
+			*error = why;
+		}
+		due = true; /* if the turn was seized meanwhile */
+	} while (!weiri_turn_yield(&monitored->saves));
+	return first;
 }
 
 enum weir_status weiri_checkpoints_run(weir_monitored *monitored, weir_error *error)
 {
 	const struct weiri_settings *settings = &monitored->settings;
-	struct save save = {.monitored = monitored};
-	enum weir_status status;
+	bool due = false, has_turn;
 
 	if (settings->save_every_runs != 0)
-		save.due = (weiri_serial_take(&monitored->runs) + 1) % settings->save_every_runs == 0;
-	if (!save.due && settings->save_every_ns == 0)
+		due = (weiri_serial_take(&monitored->runs) + 1) % settings->save_every_runs == 0;
+	if (!due && settings->save_every_ns == 0)
 		return WEIR_OK;
-	status = weir_critical_section_execute(monitored->saves, save_if_due, &save, 0, NULL, error);
-	return status == WEIR_DEADLINE_EXCEEDED && !save.inside ? WEIR_OK : status;
+	has_turn = due ? weiri_turn_seize(&monitored->saves) : weiri_turn_take(&monitored->saves);
+	return has_turn ? save_while_due(monitored, due, error) : WEIR_OK;
 }

@@ -18,18 +18,16 @@ static void free_monitored(weir_monitored *monitored)
 
 	/* Nobody is inside. */
 	(void)weir_critical_section_destroy(monitored->changes, NULL);
-	(void)weir_critical_section_destroy(monitored->saves, NULL);
 	weiri_settings_free(monitored);
 	weiri_release(&allocator, monitored, sizeof(*monitored), _Alignof(weir_monitored));
 }
 
-static enum weir_status make_sections(weir_monitored *monitored, weir_error *error)
+static enum weir_status make_section(weir_monitored *monitored, weir_error *error)
 {
 	struct weir_critical_section_options options = {
 		WEIR_CRITICAL_SECTION_OPTIONS_INIT, .name = monitored->settings.name, .allocator = &monitored->allocator};
-	enum weir_status status = weir_critical_section_create(&options, &monitored->changes, error);
 
-	return status == WEIR_OK ? weir_critical_section_create(&options, &monitored->saves, error) : status;
+	return weir_critical_section_create(&options, &monitored->changes, error);
 }
 
 static enum weir_status begin_hooks(weir_monitored *monitored, weir_error *error)
@@ -75,12 +73,13 @@ static enum weir_status create(const struct weir_monitored_options *options, wei
 	monitored->allocator = allocator;
 	weiri_latch_init(&monitored->stop);
 	weiri_latch_init(&monitored->closed);
+	weiri_turn_init(&monitored->saves, WEIRI_TURN_FREE);
 	weiri_serial_init(&monitored->runs);
 	weiri_gate_init(&monitored->life.gate);
 	(void)weiri_gate_close(&monitored->life.gate);
 	status = weiri_settings_read(options, monitored, error);
 	if (status == WEIR_OK)
-		status = make_sections(monitored, error);
+		status = make_section(monitored, error);
 	if (status == WEIR_OK)
 		status = begin_hooks(monitored, error);
 	if (status == WEIR_OK)

@@ -31,6 +31,7 @@
 #include <weir/flow/monitored.h>
 #include <weir/queue_runner.h>
 
+#include "data/turn.h"
 #include "run/countdown.h"
 #include "run/gate.h"
 #include "run/mark.h"
@@ -86,9 +87,9 @@ struct weir_monitored {
 	struct weiri_latch stop;   /* a stop was requested */
 	struct weiri_latch closed; /* a close has begun */
 	/* Of checkpoints. */
-	weir_critical_section *saves; /* one at a time is written */
-	struct weiri_serial runs;     /* that succeeded */
-	uint64_t next_save_ns;        /* in `saves` */
+	struct weiri_turn saves;  /* one at a time is written */
+	struct weiri_serial runs; /* that succeeded */
+	uint64_t next_save_ns;    /* in `saves` */
 	/* Of the close; in `changes`. */
 	bool has_ended;         /* nothing is left to end */
 	bool loop_told;         /* `loop` is known, and the hooks have ended */

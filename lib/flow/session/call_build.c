@@ -63,9 +63,23 @@ void weiri_calls_drop(void *attribute)
 
 /* -- arguments --------------------------------------------------------------------------------- */
 
+/* The bodies of all functions get the same tensors, at the same places. */
+static enum weir_status check_kinds(const struct weiri_call_request *r, const weir_function *f)
+{
+	const weir_function *first = r->functions[0];
+
+	for (size_t i = 0; i < r->count; i++) {
+		if (f->parameters[i].kind != first->parameters[i].kind)
+			return refuse(r, WEIR_INVALID_ARGUMENT,
+			              "parameter \"%s\" of \"%s\" and parameter \"%s\" of \"%s\" are of different kinds",
+			              first->parameters[i].name, first->name, f->parameters[i].name, f->name);
+	}
+	return WEIR_OK;
+}
+
 static enum weir_status check_request(const struct weiri_call_request *r, const weir_output outs[])
 {
-	const weir_function *first;
+	enum weir_status status = WEIR_OK;
 
 	if (r->graph == NULL || r->functions == NULL || r->function_count == 0)
 		return refuse(r, WEIR_INVALID_ARGUMENT, "%s", r->graph == NULL ? "graph is NULL" : "there are no functions");
@@ -73,22 +87,22 @@ static enum weir_status check_request(const struct weiri_call_request *r, const 
 		if (r->functions[i] == NULL)
 			return refuse(r, WEIR_INVALID_ARGUMENT, "function %zu is NULL", i);
 	}
-	first = r->functions[0];
 	if (r->arguments == NULL && r->count > 0)
 		return refuse(r, WEIR_INVALID_ARGUMENT, "arguments is NULL");
-	for (size_t i = 0; i < r->function_count; i++) {
+	for (size_t i = 0; status == WEIR_OK && i < r->function_count; i++) {
 		const weir_function *f = r->functions[i];
 
-		if (f->parameter_count != r->count || f->tensor_count != first->tensor_count)
+		if (f->parameter_count != r->count)
 			return refuse(
 				r, WEIR_INVALID_ARGUMENT, "\"%s\" has %zu parameter%s, %zu of them tensors; got %zu argument%s",
 				f->name, f->parameter_count, WEIRI_S(f->parameter_count), f->tensor_count, r->count, WEIRI_S(r->count));
-		if (outs == NULL && f->result_count > 0 && f != r->functions[r->function_count - 1])
+		status = check_kinds(r, f);
+		if (status != WEIR_OK || (outs == NULL && f->result_count > 0 && f != r->functions[r->function_count - 1]))
 			continue;
 		if (outs == NULL && f->result_count > 0)
 			return refuse(r, WEIR_INVALID_ARGUMENT, "outs is NULL");
 	}
-	return WEIR_OK;
+	return status;
 }
 
 /* Sets *spec to that of a row of a tensor. Returns false if the tensor has no rows. */

@@ -34,7 +34,8 @@ struct weiri_runner {
 /*
  * A reference keeps the step, and so the session and its pool, alive until the submission is over.
  * Without it, the step could end on a worker earlier, and its caller could destroy the session. The
- * caller may also destroy a pool that it gave to this run alone: there, the submission is counted.
+ * caller may also destroy a pool that it gave to this run alone. The step holds that pool until it ends;
+ * as it may end before the submission does, that is counted, too.
  */
 void weiri_step_submit(struct weiri_step *step, weir_task *task)
 {
@@ -54,6 +55,9 @@ void weiri_step_submit(struct weiri_step *step, weir_task *task)
 static void end_step(struct weiri_step *step)
 {
 	weiri_step_disconnect(step);
+	/* Each of its tasks runs or has run. Its memory, and a handle on it, may stay longer than the pool. */
+	if (step->pool_is_foreign)
+		weiri_pool_let_go(step->pool);
 	WEIR_ASSERT1(S1, !weiri_latch_is_set(&step->ended));
 	if (WEIRI_UNLIKELY(step->frame.trace != NULL))
 		weiri_trace_frame_ended(&step->frame, !weiri_latch_is_set(&step->incomplete));

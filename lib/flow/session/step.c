@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "graph/layout.h"
+#include "run/pool_submission.h"
 #include "session/session.h"
 #include "session/trace.h"
 #include "sync/cancel.h"
@@ -190,13 +191,16 @@ void weiri_step_connect(struct weiri_step *step)
 	weiri_latch_set(&step->connected);
 }
 
-/* Only a step whose ops may wait or read the token needs one. */
+/*
+ * Only a step whose ops may wait or read the token needs one. It stays with the spare memory of the plan,
+ * which may outlast the session: the plan of a function does.
+ */
 static bool find_token(struct weiri_step *step)
 {
 	bool needs_none = !step->plan->may_wait && !step->plan->has_user_code;
 
 	return needs_none || step->token != NULL ||
-	       weir_cancel_create(&step->session->allocator, &step->token, NULL) == WEIR_OK;
+	       weir_cancel_create(&step->plan->allocator, &step->token, NULL) == WEIR_OK;
 }
 
 /* Returns the seed of the draws of a new step, never 0; or 0 if ready nodes are not shuffled. */
@@ -265,6 +269,9 @@ enum weir_status weiri_step_create(const struct weiri_step_request *request, str
 		weiri_step_release(step, 2);
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "no memory for a step");
 	}
+	/* Until it ends: it may go on after its call has returned. */
+	if (step->pool_is_foreign)
+		weiri_pool_hold(step->pool);
 	/* Its caller may wait while no thread runs a part of it. */
 	if (step->is_open)
 		weiri_step_connect(step);

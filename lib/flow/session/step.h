@@ -79,7 +79,7 @@ struct weiri_step {
 	bool is_started;      /* no call waits: run.done is called */
 	bool is_open;         /* feeds and fetches come while it runs */
 	bool on_caller;       /* the caller runs everything: tasks go to `handoff` */
-	bool pool_is_foreign; /* not the session's: it may end before the step's memory */
+	bool pool_is_foreign; /* not the session's: held until the step ends, it may end before the step's memory */
 	bool caller_helps;    /* the caller runs tasks of the pool while it waits */
 	bool may_be_left;     /* the caller need not wait for user code after a stop */
 	/* NULL in a plan that neither waits nor has user code; stays with the memory until it has been used */

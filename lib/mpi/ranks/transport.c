@@ -12,7 +12,9 @@
  *     any order on each rank.
  *
  * The first reduction of an open channel is preceded by one of 16 bytes: the smallest digest of what
- * the ranks opened it for, and the smallest complement. Both are a rank's own only if all are equal.
+ * the ranks opened it for and of the divisor, and the smallest complement. Both are a rank's own only if
+ * all are equal. Later reductions of the channel have the same divisor: another one is refused, since
+ * this rank cannot tell the others that it wants to compare again.
  *
  * Cancelling. What the driver has not given to MPI yet is dropped. What MPI has cannot be taken back:
  * the transfer is told its end, but its memory stays until MPI is finished with it, and the rank is
@@ -30,7 +32,8 @@
  *   P3  cancel (latch) -> driver: the cause
  * Progress: start and cancel are lock-free and wait-free; the driver never blocks. A driver that is
  *   stopped stops the reductions of this rank, and so the job: whoever waits for other ranks waits
- *   for each of them.
+ *   for each of them. The start that made `pending` 1 counts as the driver until it has submitted the
+ *   task: if it is stopped there, other starts of this rank succeed, and their reductions wait.
  * Checked: tests/test_mpi_double.c, also under the sanitizers; examples/train_digits/check_mpi.
  */
 #include <weir/mpi.h>
@@ -72,9 +75,10 @@ struct channel {
 	MPI_Comm comm;
 	enum weir_dtype dtype;
 	weir_shape shape;
-	uint64_t digest; /* of what it is open for */
-	bool compared;   /* with those of the other ranks; the driver's */
-	bool compares;   /* the request is the comparison, not the sum; the driver's */
+	uint64_t digest;  /* of what it is open for */
+	uint64_t divisor; /* of the reduction that was compared; the driver's */
+	bool compared;    /* with those of the other ranks; the driver's */
+	bool compares;    /* the request is the comparison, not the sum; the driver's */
 	uint64_t own[2], least[2];
 	weir_transfer *flight; /* under way, or what MPI still has of one that was cancelled; the driver's */
 };
@@ -203,13 +207,22 @@ static void land(weir_mpi *mpi, uint32_t number, struct ended *ended, enum weir_
 		end(ended, transfer, status);
 }
 
+/* FNV-1a. */
+static uint64_t digest_bytes(uint64_t hash, const void *bytes, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		hash = (hash ^ ((const uint8_t *)bytes)[i]) * UINT64_C(1099511628211);
+	return hash;
+}
+
 static int send_digest(weir_mpi *mpi, uint32_t number)
 {
 	struct channel *channel = &mpi->channels[number];
 
 	channel->compares = true;
-	channel->own[0] = channel->digest;
-	channel->own[1] = ~channel->digest;
+	channel->divisor = channel->flight->reduction.divisor;
+	channel->own[0] = digest_bytes(channel->digest, &channel->divisor, sizeof(channel->divisor));
+	channel->own[1] = ~channel->own[0];
 	return MPI_Iallreduce(channel->own, channel->least, 2, MPI_UINT64_T, MPI_MIN, channel->comm,
 	                      &mpi->requests[number]);
 }
@@ -253,6 +266,12 @@ static void begin(weir_mpi *mpi, weir_transfer *transfer, struct ended *ended)
 		    weiri_fail(&transfer->failure, WEIR_FAILED_PRECONDITION,
 		               "mpi: a reduction of rank %zu in channel %u is under way in another run; one runs at a time",
 		               mpi->transport.rank, number));
+	} else if (channel->compared && channel->divisor != transfer->reduction.divisor) {
+		end(ended, transfer,
+		    weiri_fail(&transfer->failure, WEIR_INVALID_ARGUMENT,
+		               "mpi: channel %u of rank %zu is open for the divisor %llu, got %llu", number,
+		               mpi->transport.rank, (unsigned long long)channel->divisor,
+		               (unsigned long long)transfer->reduction.divisor));
 	} else {
 		channel->flight = transfer;
 		send(mpi, number, ended);
@@ -308,8 +327,11 @@ static void finish(weir_mpi *mpi, uint32_t number, struct ended *ended)
 			                (size_t)weir_tensor_element_count(reduction->input));
 		land(mpi, number, ended, WEIR_OK);
 	} else if (memcmp(channel->own, channel->least, sizeof(channel->own)) != 0) {
+		weir_error unread;
+
+		/* The thread that tells a flight its end may still read its failure. */
 		land(mpi, number, ended,
-		     weiri_fail(&channel->flight->failure, WEIR_INVALID_ARGUMENT,
+		     weiri_fail(channel->flight->told ? &unread : &channel->flight->failure, WEIR_INVALID_ARGUMENT,
 		                "mpi: the ranks have not built the same graph: channel %u of rank %zu has another name, dtype, "
 		                "shape or divisor than that of some other rank",
 		                number, mpi->transport.rank));
@@ -362,14 +384,6 @@ static void drive(weir_task *task)
 }
 
 /* -- the functions of the transport ------------------------------------------------------------ */
-
-/* FNV-1a. */
-static uint64_t digest_bytes(uint64_t hash, const void *bytes, size_t size)
-{
-	for (size_t i = 0; i < size; i++)
-		hash = (hash ^ ((const uint8_t *)bytes)[i]) * UINT64_C(1099511628211);
-	return hash;
-}
 
 static uint64_t digest_of(const struct weir_channel *what)
 {

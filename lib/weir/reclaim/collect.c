@@ -30,6 +30,11 @@
  * When to collect. A thread collects what it has retired when that fills a part of a second-level
  * cache, so that its next objects lie in memory that is still there. An object counts OBJECT_BYTES
  * more than its bytes, so that small objects do not pile up in thousands.
+ * A thread that reads has announced an era, and the announcement holds what lived then. Mostly that is
+ * the era that the last collection began, and everything that was retired since died in it. So a
+ * collection would free only what it found the last time. Therefore, the thread begins an era when it
+ * has retired three quarters of that. Until the collection, other threads announce this era, and the
+ * collection frees what died before it.
  *
  * Source. Eras and the test of intervals are those of 2GE-IBR (see section.h). Handing retired objects to the readers that hold them is
  * known from Hyaline (Nikolaev and Ravindran, PODC 2019, PLDI 2021). There, each batch has a
@@ -118,7 +123,8 @@ enum {
 	COLLECT_BYTES = 256 << 10,
 	MAX_INTERVALS = 64,
 #endif
-	OBJECT_BYTES = 1024, /* what an object counts for that, in addition to its bytes */
+	OBJECT_BYTES = 1024,               /* what an object counts for that, in addition to its bytes */
+	ERA_BYTES = COLLECT_BYTES / 4 * 3, /* that a thread has retired when it begins an era ahead */
 };
 
 _Alignas(WEIRI_APART) _Atomic(uint64_t) weiri_era = 1;
@@ -751,6 +757,7 @@ static bool collect_and_hear(struct weiri_record *record, enum scope scope, weir
 	report(record);
 	WEIRI_PROBE2(collect_begin, record, retired_bytes());
 	weiri_store_relaxed(&record->since_collection, 0u); /* [relaxed] own field */
+	record->own->is_era_begun = false;
 	if (scope == MINE) {
 		collect_record(&portion, record);
 	} else {
@@ -815,14 +822,25 @@ static struct weiri_retired *count_some(struct weiri_record *record, struct weir
 	return object;
 }
 
+/* Begins an era ahead of the next collection, or collects. */
+static WEIRI_NOINLINE void take_step(struct weiri_record *record)
+{
+	if (weiri_load_relaxed(&record->since_collection) >= COLLECT_BYTES) { /* [relaxed] own field */
+		(void)collect(record, MINE);
+	} else if (!record->own->is_era_begun) {
+		record->own->is_era_begun = true;
+		(void)weiri_era_begin();
+	}
+}
+
 /* Called after objects of this record were pushed. */
 static inline void report_and_collect(struct weiri_record *record)
 {
 	/* [relaxed] own fields. */
 	if (weiri_load_relaxed(&record->unreported_bytes) >= REPORT_BYTES)
 		report(record);
-	if (weiri_load_relaxed(&record->since_collection) >= COLLECT_BYTES)
-		(void)collect(record, MINE);
+	if (WEIRI_UNLIKELY(weiri_load_relaxed(&record->since_collection) >= ERA_BYTES))
+		take_step(record);
 }
 
 void weiri_retire(struct weiri_record *record, struct weiri_retired *object)

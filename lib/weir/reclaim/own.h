@@ -61,6 +61,7 @@ struct weiri_own {
 	uint64_t yields_from_ns; /* before it, waits do without a yield (queue/calls.c) */
 	uint32_t skip;           /* how many further descriptors are settled without a yield (queue/calls.c) */
 	bool tells_of_stalls;    /* the callback runs (reclaim/stall.c) */
+	bool is_era_begun;       /* ahead of the next collection (reclaim/collect.c) */
 };
 
 #endif

@@ -22,7 +22,7 @@
  *       than its lo
  *   I2  inside a section lo is constant and hi only grows, with one exception: a signal handler's
  *       section may raise hi for itself, and the interrupted code may then store its own, lower hi
- *   I3  eras only grow; a collection begins a new one
+ *   I3  eras only grow; a collection begins a new one, and threads that retire begin more
  * Pairs
  *   P1  leave(section) or clear(slot) -> scan(collector): the reader's last access comes before the
  *       free

@@ -44,6 +44,7 @@
 #include "base/thread.h"
 #include "queue/right.h"
 #include "reclaim/interrupt.h"
+#include "run/pool_submission.h"
 #include "sync/pending.h"
 
 struct weir_critical_section {
@@ -286,7 +287,8 @@ static void on_entered(void *context, enum weir_status status, const weir_error 
 	if (status == WEIR_OK) {
 		weiri_pending_defer(execution->pending);
 		execution->task.run = run_task;
-		(void)weir_pool_submit(execution->pool, &execution->task); /* fails only for invalid arguments */
+		/* `done` may have been called, and the pool be destroyed, before this call returns. */
+		weiri_pool_submit_counted(execution->pool, &execution->task);
 		return;
 	}
 	(void)fail_to_enter(execution->section, status, NULL, &why);

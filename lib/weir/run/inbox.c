@@ -66,9 +66,24 @@ static void push_chain(struct weiri_inbox *inbox, weir_task *first, weir_task *l
 	} while (!weiri_cas_release(&inbox->chain, &head, first));
 }
 
+/* The caller has taken the chain. Returns its tasks in the order in which they came. */
+static weir_task *oldest_first(weir_task *newest)
+{
+	weir_task *first = NULL;
+
+	while (newest != NULL) {
+		weir_task *older = newest->next;
+
+		newest->next = first;
+		first = newest;
+		newest = older;
+	}
+	return first;
+}
+
 /*
- * Returns one task of the chain. The other tasks go into rings if there is room now, else back onto
- * the chain.
+ * Returns the oldest task of the chain, so that none is passed over for ever. The other tasks go into
+ * rings if there is room now, else back onto the chain, in the same order.
  */
 static WEIRI_COLD weir_task *take_chain(struct weiri_inbox *inbox, bool *moved)
 {
@@ -76,7 +91,7 @@ static WEIRI_COLD weir_task *take_chain(struct weiri_inbox *inbox, bool *moved)
 	 * [P2 acquire] pairs with push_chain(), for all tasks of the chain: each CAS continued the
 	 * release sequence.
 	 */
-	weir_task *task = weiri_exchange_acquire(&inbox->chain, NULL);
+	weir_task *task = oldest_first(weiri_exchange_acquire(&inbox->chain, NULL));
 	weir_task *rest = task != NULL ? task->next : NULL;
 
 	while (rest != NULL) {
@@ -136,23 +151,35 @@ static unsigned count_rings(struct weiri_inbox *inbox)
 	return count;
 }
 
-weir_task *weiri_inbox_take(struct weiri_inbox *inbox, unsigned turn, bool *moved)
+/* Returns a task, or NULL if the chain is empty. */
+static weir_task *look_at_chain(struct weiri_inbox *inbox, bool *moved)
 {
-	unsigned rings = count_rings(inbox);
-	unsigned first = turn % rings;
-
-	for (unsigned i = 0; i < rings; i++) {
-		unsigned index = first + i < rings ? first + i : first + i - rings;
-		uint64_t value;
-
-		if (weir_ring_try_dequeue(ring_at(inbox, index), &value) == WEIR_OK)
-			return (weir_task *)(uintptr_t)value;
-	}
 	/*
 	 * [relaxed] the exchange acquires. This load sees each put that ended before this call, or
 	 * before the fence of the caller.
 	 */
 	return WEIRI_LIKELY(weiri_load_relaxed(&inbox->chain) == NULL) ? NULL : take_chain(inbox, moved);
+}
+
+weir_task *weiri_inbox_take(struct weiri_inbox *inbox, unsigned turn, bool *moved)
+{
+	unsigned rings = count_rings(inbox);
+	unsigned places = rings + 1; /* the last is the chain: it has its turn, too */
+	unsigned first = turn % places;
+
+	for (unsigned i = 0; i < places; i++) {
+		unsigned index = first + i < places ? first + i : first + i - places;
+		weir_task *task;
+		uint64_t value;
+
+		if (index < rings) {
+			if (weir_ring_try_dequeue(ring_at(inbox, index), &value) == WEIR_OK)
+				return (weir_task *)(uintptr_t)value;
+		} else if ((task = look_at_chain(inbox, moved)) != NULL) {
+			return task;
+		}
+	}
+	return NULL;
 }
 
 bool weiri_inbox_has_task(struct weiri_inbox *inbox)

@@ -49,7 +49,8 @@ void weiri_inbox_put(struct weiri_inbox *inbox, weir_task *task);
 /*
  * Returns a task or NULL. NULL means that every task whose put ended before this call began has
  * been taken by another thread, or another thread is moving it. `turn` (any number, such as the
- * number of calls of the caller) selects the ring to read first, so that no ring starves. *moved
+ * number of calls of the caller) selects where to look first: a ring, or the tasks that found no room
+ * in one; so none of them starves. *moved
  * becomes 1 if the call put tasks again; the caller must then announce them like new tasks.
  * Otherwise *moved does not change.
  */

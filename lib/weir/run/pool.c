@@ -3,6 +3,7 @@
  * deque.c and inbox.c.
  */
 #include <weir/pool.h>
+#include <weir/time.h>
 
 #include <sched.h>
 #include <signal.h>
@@ -173,6 +174,31 @@ static size_t start_workers(weir_pool *pool, const char *name)
 	return started;
 }
 
+/*
+ * Runs the tasks that are left, and those of the runs that hold the pool, until no run does. The workers
+ * have ended, so all tasks come to the inbox. Pairs
+ *   F4  let_go: holders - 1; light fence; stopping and idle.waiters. Here, in prepare: stopping and
+ *       idle.waiters + 1; heavy fence; holders
+ *   P1  let_go -> the look that finds no holder: what the run did with the pool
+ * The look at the inbox has F1 and F2 of worker.c.
+ */
+static void run_what_is_left(weir_pool *pool)
+{
+	(void)weir_pool_help(pool, SIZE_MAX);
+	/* [P1 acquire] pairs with weiri_pool_let_go() */
+	while (weiri_load_acquire(&pool->holders) != 0) {
+		/* [heavy fence F4] in prepare */
+		struct weiri_eventcount_key key = weiri_eventcount_prepare(&pool->idle);
+
+		/* [relaxed] only to sleep or not; the loop acquires. */
+		if (weiri_load_relaxed(&pool->holders) == 0 || weiri_inbox_has_task(&pool->inbox))
+			weiri_eventcount_cancel(&pool->idle);
+		else
+			(void)weiri_eventcount_wait(&pool->idle, key, WEIR_NO_DEADLINE);
+		(void)weir_pool_help(pool, SIZE_MAX);
+	}
+}
+
 /* Ends the first `count` workers, which run the remaining tasks, and releases all memory. */
 static void stop_and_release(weir_pool *pool, size_t count)
 {
@@ -187,7 +213,7 @@ static void stop_and_release(weir_pool *pool, size_t count)
 	weiri_eventcount_notify_all(&pool->idle);
 	for (size_t i = 0; i < count; i++)
 		weiri_thread_join(pool->workers[i].thread);
-	(void)weir_pool_help(pool, SIZE_MAX);
+	run_what_is_left(pool);
 	(void)weiri_gate_close(&pool->submissions);
 	weiri_gate_wait(&pool->submissions); /* their tasks have run */
 	for (size_t i = 0; i < pool->thread_count; i++)
@@ -253,6 +279,29 @@ void weiri_pool_submit_counted(weir_pool *pool, weir_task *task)
 
 	(void)weir_pool_submit(pool, task); /* fails only for invalid arguments */
 	if (is_counted)
+		weiri_gate_leave(&pool->submissions);
+}
+
+void weiri_pool_hold(weir_pool *pool)
+{
+	/* [relaxed] publishes nothing: whatever lets the owner destroy the pool comes after it. */
+	(void)weiri_fetch_add_relaxed(&pool->holders, 1);
+}
+
+void weiri_pool_let_go(weir_pool *pool)
+{
+	/* It is closed only when nobody holds the pool. Inside, the pool stays although the last hold is gone. */
+	bool is_inside = weiri_gate_enter(&pool->submissions);
+
+	/* [P1 release] pairs with run_what_is_left() */
+	if (weiri_fetch_sub_release(&pool->holders, 1) == 1) {
+		/* [light fence F4] the last hold is gone; now look for the thread that destroys the pool */
+		weiri_fence_light();
+		/* [relaxed] kept in order by F4. Otherwise only workers sleep, for which there is nothing new. */
+		if (weiri_load_relaxed(&pool->stopping) != 0)
+			weiri_eventcount_notify_all(&pool->idle);
+	}
+	if (is_inside)
 		weiri_gate_leave(&pool->submissions);
 }
 

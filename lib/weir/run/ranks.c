@@ -21,7 +21,7 @@
  * Progress: as meeting.h; the holder also adds up and runs the completions of all ranks: after the
  *   completion in which it started, if it did.
  * Memory: channels x ranks places of 16 bytes, and one block for each transfer under way, with a
- *   reference to its input.
+ *   reference to its input. A sum is in memory of the ranks' allocator, as all ranks share it.
  * Checked: stress/model/check_meeting.c; tests/test_ranks.c; weir-stress "ranks".
  */
 #include <weir/transport.h>
@@ -192,15 +192,16 @@ static enum weir_status compare(const weir_ranks *ranks, const struct channel *c
 	return WEIR_OK;
 }
 
-static enum weir_status add_up(const weir_ranks *ranks, weir_transfer *const all[], const weir_allocator *allocator,
-                               weir_tensor **sum, weir_error *error)
+/* The sum belongs to all ranks, of which any may be the last to need it: so it is in none's memory. */
+static enum weir_status add_up(const weir_ranks *ranks, weir_transfer *const all[], weir_tensor **sum,
+                               weir_error *error)
 {
 	const weir_tensor *first = all[0]->reduction.input;
 	const void *arrays[WEIR_RANKS_MAX];
 	weir_tensor_builder *builder;
 
-	if (weir_tensor_builder_create(weir_tensor_dtype(first), weir_tensor_shape(first), allocator, &builder, NULL) !=
-	    WEIR_OK)
+	if (weir_tensor_builder_create(weir_tensor_dtype(first), weir_tensor_shape(first), &ranks->allocator, &builder,
+	                               NULL) != WEIR_OK)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "\"%s\": no memory for the sum", ranks->name);
 	for (uint32_t i = 0; i < ranks->size; i++)
 		arrays[i] = weir_tensor_data(all[i]->reduction.input);
@@ -209,8 +210,8 @@ static enum weir_status add_up(const weir_ranks *ranks, weir_transfer *const all
 	return weir_tensor_builder_finish(builder, sum);
 }
 
-/* The caller's rank `own` came last, and holds the meeting. */
-static void hold(weir_ranks *ranks, struct channel *channel, uint32_t own, uint64_t number)
+/* The caller's rank came last, and holds the meeting. */
+static void hold(weir_ranks *ranks, struct channel *channel, uint64_t number)
 {
 	weir_transfer *all[WEIR_RANKS_MAX] = {NULL};
 	const uint32_t size = ranks->size; /* the last tell may end the ranks */
@@ -225,7 +226,7 @@ static void hold(weir_ranks *ranks, struct channel *channel, uint32_t own, uint6
 	}
 	error.code = compare(ranks, channel, all, &error);
 	if (error.code == WEIR_OK)
-		error.code = add_up(ranks, all, &all[own]->allocator, &sum, &error);
+		error.code = add_up(ranks, all, &sum, &error);
 	weiri_meeting_next(&channel->meeting, number);
 	for (uint32_t i = 0; i < size; i++)
 		weiri_store_release(&channel->places[i].transfer, NULL); /* [P1 release] K3 */
@@ -303,7 +304,7 @@ static enum weir_status start(weir_transport *transport, const struct weir_reduc
 	*transfer = own;
 	/* K4 */
 	if (weiri_meeting_come(&channel->meeting, (uint32_t)transport->rank, ranks->size, &number))
-		hold(ranks, channel, (uint32_t)transport->rank, number);
+		hold(ranks, channel, number);
 	return WEIR_OK;
 }
 

@@ -158,12 +158,20 @@ static weir_task *own_task(struct weiri_worker *worker)
 weir_task *weiri_pool_next_task(weir_pool *pool, struct weiri_worker *worker)
 {
 	weir_task *task = worker != NULL ? own_task(worker) : NULL;
-	struct weiri_own *own = weiri_own_mine();
-	uint32_t without = (uint32_t)(uintptr_t)&own | 1u; /* of a helper that has no record */
+	struct weiri_own *own;
+	uint32_t without;
 
 	if (task != NULL)
 		return task;
-	return look_everywhere(pool, worker != NULL ? &worker->random : own != NULL ? &own->helper : &without);
+	if (worker != NULL)
+		return look_everywhere(pool, &worker->random);
+	own = weiri_own_mine();
+	if (own != NULL)
+		return look_everywhere(pool, &own->helper);
+	/* [relaxed] a number for draws, of helpers that have no record to keep one in. With the same one again and
+	   again, they would pass over the same tasks. */
+	without = 2 * weiri_fetch_add_relaxed(&pool->helped, 1) + 1;
+	return look_everywhere(pool, &without);
 }
 
 static bool search_is_on(weir_pool *pool)

@@ -39,7 +39,9 @@ struct weir_pool {
 	_Atomic(uint32_t) searching;    /* workers that look for a task and will look once more before they sleep */
 	_Atomic(uint64_t) search_began; /* when the latest of these searches began; weir_now_ns() */
 	_Atomic(uint32_t) stopping;     /* 1: a worker that finds nothing ends */
+	_Atomic(uint32_t) helped;       /* how often a thread without a record looked for a task */
 	struct weiri_gate submissions;  /* those of run/pool_submission.h are inside */
+	_Atomic(uint32_t) holders;      /* runs that may submit at any moment (run/pool_submission.h) */
 	_Atomic(struct weiri_pool_ready *) ready; /* the newest descriptor; NULL: never requested (pool_ready.c) */
 };
 

@@ -5,13 +5,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file_limit.h"
 #include "base/uncancelled.h"
 #include "shm/seats.h"
 
@@ -103,26 +103,15 @@ void weiri_mapping_close(const struct weiri_mapping *mapping)
 	errno = saved_errno;
 }
 
-/*
- * Like ftruncate(2), but without SIGXFSZ: beyond RLIMIT_FSIZE Linux sends it to the calling thread, and
- * it would end the process. The signal is blocked meanwhile, and taken if this call has caused it.
- */
+/* Like ftruncate(2), but without SIGXFSZ. */
 static int grow(int file, off_t size)
 {
-	sigset_t limit, before, pending;
-	int result, refused;
+	struct weiri_file_limit limit;
+	int result;
 
-	(void)sigemptyset(&limit);
-	(void)sigaddset(&limit, SIGXFSZ);
-	(void)sigemptyset(&pending);
-	(void)pthread_sigmask(SIG_BLOCK, &limit, &before);
-	(void)sigpending(&pending);
+	weiri_file_limit_begin(&limit);
 	result = ftruncate(file, size);
-	refused = errno;
-	if (result != 0 && refused == EFBIG && sigismember(&pending, SIGXFSZ) == 0)
-		weiri_take_pending_signal(&limit);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	errno = refused;
+	weiri_file_limit_end(&limit, result != 0);
 	return result;
 }
 

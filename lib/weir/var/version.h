@@ -103,14 +103,37 @@
 #define WEIRI_STAMP_NONE UINT64_C(0)
 #define WEIRI_STAMP_ABORTED UINT64_MAX
 
+enum { WEIRI_VERSION_APART = 2 };
+
 struct weiri_commit;
 struct weiri_round;
 struct weiri_spares;
 
+/*
+ * Readers touch the line of the stamp, and behind it the bytes of an inline value (box.h). The lines in
+ * front of it are of the threads that write: such a thread retires a version, or makes one in the memory
+ * of an old one, while readers have the line of the stamp in their caches, and it would wait for each
+ * line that it has to take from them.
+ */
 struct weiri_version {
 	struct weiri_retired retired;
+	/* The rest is constant once published, except stamp and seen_at_head. */
+	uint64_t position;           /* one more than that of base: two committed versions share none */
+	struct weiri_version *older; /* with the next smaller number, or NULL; see history.h */
+	struct weiri_version *base;
+	uint64_t base_birth;         /* era; see Memory */
+	struct weiri_commit *commit; /* NULL: a single write */
+	/*
+	 * Set before an aborted version is replaced at the head: then its owner must not install it
+	 * again.
+	 */
+	_Atomic(uint16_t) seen_at_head;
+	bool is_mark;
+	uint8_t box_lines; /* not 0: the value is in this block, of so many lines (kind.h) */
+	uint32_t variable; /* its label, for reports: the variable may be gone */
+	weir_allocator allocator;
+	uint64_t apart[WEIRI_VERSION_APART];
 	_Atomic(uint64_t) stamp;
-	/* The rest is constant once published, except seen_at_head. */
 	union {
 		weir_read read; /* what a read section shows; not a handle, since `hold` has no tag (hold.h) */
 		struct {
@@ -123,21 +146,10 @@ struct weiri_version {
 			struct weiri_value *value; /* one reference; NULL in version 0 and in marks on it */
 		};
 	};
-	uint64_t position; /* one more than that of base: two committed versions share none */
-	struct weiri_version *base;
-	uint64_t base_birth;         /* era; see Memory */
-	struct weiri_version *older; /* with the next smaller number, or NULL; see history.h */
-	struct weiri_commit *commit; /* NULL: a single write */
-	/*
-	 * Set before an aborted version is replaced at the head: then its owner must not install it
-	 * again.
-	 */
-	_Atomic(uint16_t) seen_at_head;
-	bool is_mark;
-	uint8_t box_lines; /* not 0: the value is in this block, of so many lines (kind.h) */
-	uint32_t variable; /* its label, for reports: the variable may be gone */
-	weir_allocator allocator;
 };
+
+_Static_assert(sizeof(void *) != 8 || offsetof(struct weiri_version, stamp) % WEIRI_LINE == 0,
+               "the stamp begins a line");
 
 struct weir_var {
 	_Atomic(struct weiri_version *) head; /* never NULL */
