@@ -54,6 +54,7 @@ void tensors_show_their_elements()
 	CHECK(elements && elements->size() == 3 && (*elements)[2] == 3);
 	CHECK(elements->data() == moved.as<int>()->data());
 	CHECK(two.as<float>().code() == WEIR_INVALID_ARGUMENT);
+	CHECK(std::string(two.as<float>().message()) == "the elements are i32, not f32");
 	CHECK(two.shape().rank == 1 && two.shape().dims[0] == 3);
 	CHECK(!one && one.as<int>().code() == WEIR_INVALID_ARGUMENT); // NOLINT: moved from
 	one = two;

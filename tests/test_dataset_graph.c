@@ -170,7 +170,7 @@ Test(dataset_graph, a_dataset_is_mapped_by_a_function)
 		for (size_t i = 0; i < 50; i++)
 			cr_expect_eq(list.at[i], (int64_t)(2 * i));
 	}
-	cr_expect_eq(weir_function_trace_count(function), 1);
+	cr_expect_eq(weir_function_body_count(function), 1);
 	kit_end(session, graph);
 	cr_assert_eq(weir_function_destroy(function, NULL), WEIR_OK);
 	cr_assert_eq(weir_pool_destroy(pool, NULL), WEIR_OK);

@@ -157,8 +157,8 @@ Test(dump, says_what_a_queue_is_and_how_full)
 	put(shuffled, 1, 1);
 	cr_assert_eq(weir_queue_close(sorted, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
 	expect_line("a fifo", "^queue \"a fifo\" \\(number [0-9]+\\): FIFO, fair, 1 of 3 inside, open$");
-	expect_line("a fifo",
-	            "^  3 in, 2 out, at most 3 inside; 0 enqueues waited 0.000 s, 0 dequeues 0.000 s; 0 wakes, 0 retries$");
+	expect_line("a fifo", "^  3 in, 2 out, at most 3 inside; waits: 0 of enqueues \\(the ended ones 0.000 s\\), 0 of "
+	                      "dequeues \\(0.000 s\\); 0 wakes, 0 retries$");
 	expect_line("a shuffle", "^queue \"a shuffle\" \\(number [0-9]+\\): shuffle, 1 of 3 inside, open$");
 	expect_line("by key", "^queue \"by key\" \\(number [0-9]+\\): priority, 0 of 3 inside, closed$");
 	destroy(fifo_queue);
@@ -238,7 +238,8 @@ Test(dump, says_what_no_thread_waits_for)
 		weir_pending_cancel(ops[i], NULL);
 		weir_pending_release(ops[i]);
 	}
-	expect_line("async", "^  0 in, 0 out, at most 0 inside; 0 enqueues waited 0.000 s, 3 dequeues ");
+	expect_line("async",
+	            "^  0 in, 0 out, at most 0 inside; waits: 0 of enqueues \\(the ended ones 0.000 s\\), 3 of dequeues ");
 	expect_no_line("async", "waits for");
 	destroy(queue);
 }

@@ -127,7 +127,7 @@ Test(function, a_body_is_built_once_for_each_signature)
 		}
 	}
 	cr_expect_eq(builds, 3, "f32 [], i64 [], f32 [?]");
-	cr_expect_eq(weir_function_trace_count(function), 3);
+	cr_expect_eq(weir_function_body_count(function), 3);
 	for (int i = 0; i < 4; i++)
 		weir_tensor_release(values[i]);
 	end_function(function);
@@ -148,7 +148,7 @@ Test(function, variables_are_part_of_the_signature)
 		cr_expect_eq(run_f32(function, session, &argument), i == 0 ? 3.0f : 12.0f);
 		cr_expect_eq(run_f32(function, session, &argument), i == 0 ? 5.0f : 14.0f);
 	}
-	cr_expect_eq(weir_function_trace_count(function), 2);
+	cr_expect_eq(weir_function_body_count(function), 2);
 	end_function(function);
 	kit_end(session, graph);
 	for (int i = 0; i < 2; i++)
@@ -181,7 +181,7 @@ Test(function, queues_are_part_of_the_signature)
 		}
 		weir_tensor_release(item);
 	}
-	cr_expect_eq(weir_function_trace_count(take), 2);
+	cr_expect_eq(weir_function_body_count(take), 2);
 	end_function(take);
 	kit_end(session, graph);
 	for (int i = 0; i < 2; i++)
@@ -192,7 +192,7 @@ Test(function, more_signatures_than_allowed_are_refused)
 {
 	struct weir_function_options options = {
 		WEIR_FUNCTION_OPTIONS_INIT, .name = "double",  .build = build_double, .parameters = one_tensor,
-		.parameter_count = 1,       .result_count = 1, .max_traces = 1};
+		.parameter_count = 1,       .result_count = 1, .max_bodies = 1};
 	weir_graph *graph = kit_graph();
 	weir_session *session = kit_session(graph, 0);
 	struct weir_argument argument = {.tensor = kit_f32(1)};
@@ -379,7 +379,7 @@ Test(function, recursion_is_refused_by_name)
 	cr_expect(strstr(error.message, "function \"f\" would call itself, and recursion is not possible: \"f\", which "
 	                                "\"g\" calls, which \"f\" calls") != NULL,
 	          "%s", error.message);
-	cr_expect_eq(weir_function_trace_count(f), 0);
+	cr_expect_eq(weir_function_body_count(f), 0);
 	end_function(f);
 	end_function(g);
 	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
@@ -1166,7 +1166,7 @@ Test(function, builders_that_do_wrong_are_refused)
 		cr_expect_eq(weir_op_call(graph, "c", wrong, &x, 1, &out, NULL, &error), expected[how].status);
 		cr_expect(strstr(error.message, expected[how].message) != NULL, "%s", error.message);
 		cr_expect_null(out.node);
-		cr_expect_eq(weir_function_trace_count(wrong), 0);
+		cr_expect_eq(weir_function_body_count(wrong), 0);
 		end_function(wrong);
 	}
 	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
@@ -1218,6 +1218,10 @@ Test(function, an_argument_that_does_not_fit_is_named)
 
 	cr_expect_eq(weir_op_call(graph, "c", bump, arguments, 2, &out, NULL, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_str_eq(error.message, "call \"c\": parameter \"x\" of \"bump\" must be f32 of any shape, got i64 []");
+	arguments[0] = (struct weir_argument){.var = var};
+	cr_expect_eq(weir_op_call(graph, "c", bump, arguments, 2, &out, NULL, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_str_eq(error.message, "call \"c\": parameter \"x\" of \"bump\" must be an output, got a variable "
+	                                "(weir_op_read() makes an output of it)");
 	arguments[0] = of_output(kit_constant(graph, kit_f32(1)));
 	cr_expect_eq(weir_op_call(graph, "c", bump, arguments, 2, &out, NULL, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_str_eq(error.message, "call \"c\": parameter \"w\" of \"bump\" must be f32 of any shape, got i64 []");
@@ -1254,7 +1258,7 @@ Test(function, bad_options_are_refused)
 	cr_expect_eq(weir_function_create(&options, &function, NULL), WEIR_INVALID_ARGUMENT);
 	cr_expect_null(function);
 	cr_expect_eq(weir_function_destroy(NULL, NULL), WEIR_OK);
-	cr_expect_eq(weir_function_trace_count(NULL), 0);
+	cr_expect_eq(weir_function_body_count(NULL), 0);
 	cr_expect_eq(weir_graph_exempt(NULL, NULL), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_function_run(NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
 }

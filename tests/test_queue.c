@@ -34,12 +34,14 @@ Test(queue, create_refuses_bad_options_and_says_which)
 	cr_expect_not_null(strstr(error.message, "out"));
 	bad = good;
 	bad.struct_size = 0;
-	expect_refused(bad, "options");
+	expect_refused(bad, "begin the struct with its initialiser");
 	bad.struct_size = SIZE_MAX;
 	expect_refused(bad, "options");
 	bad = good;
 	bad.capacity = 0;
-	expect_refused(bad, "capacity");
+	expect_refused(bad, "queue: capacity is 0, ");
+	bad.name = "frames";
+	expect_refused(bad, "queue \"frames\": capacity is 0, ");
 	bad.capacity = (size_t)WEIR_RING_MAX_CAPACITY + 1;
 	expect_refused(bad, "capacity");
 	bad = good;
@@ -273,6 +275,8 @@ Test(queue, a_deadline_of_zero_tries_once)
 	cr_expect_eq(weir_queue_dequeue(queue, &got, 0, NULL, &error), WEIR_DEADLINE_EXCEEDED);
 	cr_expect_eq(error.code, WEIR_DEADLINE_EXCEEDED);
 	cr_expect_not_null(strstr(error.message, "\"test\""), "%s", error.message);
+	cr_expect_eq(weir_queue_dequeue(queue, &got, 1, NULL, &error), WEIR_DEADLINE_EXCEEDED);
+	cr_expect_not_null(strstr(error.message, "had passed before dequeue could wait"), "%s", error.message);
 	cr_expect_eq(number_of(got), 4711);
 	cr_expect_eq(weir_queue_enqueue(queue, item(1), 0, NULL, NULL), WEIR_OK);
 	cr_expect_eq(weir_queue_enqueue(queue, item(2), 0, NULL, &error), WEIR_DEADLINE_EXCEEDED);

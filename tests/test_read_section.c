@@ -418,6 +418,7 @@ Test(read_section, makes_writes_over_the_budget_fail)
 		written += status == WEIR_OK;
 	}
 	cr_expect_eq(status, WEIR_RESOURCE_EXHAUSTED);
+	cr_expect_not_null(strstr(error.message, "this thread has a read section open"), "%s", error.message);
 	cr_expect_gt(written, 0);
 	end(&section);
 	cr_expect_eq(weir_var_assign(var, tensor, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);

@@ -84,7 +84,7 @@ Test(replicas, each_mirror_gets_its_shard)
 	             error.message);
 	cr_expect_eq(weir_graph_find(graph, "forward/2", &found, NULL), WEIR_OK);
 	cr_expect_str_eq(weir_node_name(node), "forward");
-	cr_expect_eq(weir_function_trace_count(function), N, "a body for each mirror");
+	cr_expect_eq(weir_function_body_count(function), N, "a body for each mirror");
 	memcpy(fetches, outs, sizeof(outs));
 	fetches[2 * N] = all[1];
 	cr_assert_eq(

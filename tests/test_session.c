@@ -560,16 +560,19 @@ Test(session, a_token_that_has_fired_or_a_deadline_that_has_passed_runs_nothing)
 
 	cr_assert_eq(weir_op_assign_add(graph, NULL, var, one, &add, NULL), WEIR_OK);
 	target = add.node;
-	for (options.deadline_ns = 0; options.deadline_ns <= 1; options.deadline_ns++)
+	for (options.deadline_ns = 0; options.deadline_ns <= 1; options.deadline_ns++) {
 		cr_expect_eq(weir_session_run(session, NULL, 0, NULL, 0, NULL, &target, 1, options.deadline_ns, NULL, &error),
 		             WEIR_DEADLINE_EXCEEDED);
+		cr_expect_str_eq(error.message,
+		                 "the deadline had passed when the run began (a deadline is a moment: weir_deadline_in())");
+	}
 	options.deadline_ns = WEIR_NO_DEADLINE;
 	cr_assert_eq(weir_cancel_create(NULL, &options.cancel, NULL), WEIR_OK);
 	(void)weir_cancel_fire(options.cancel, &cause);
 	cr_expect_eq(
 		weir_session_run(session, NULL, 0, NULL, 0, NULL, &target, 1, options.deadline_ns, options.cancel, &error),
 		WEIR_ABORTED);
-	cr_expect_str_eq(error.message, "the user pressed Ctrl-C");
+	cr_expect_str_eq(error.message, "the run was cancelled by its token; WEIR_ABORTED: the user pressed Ctrl-C");
 	cr_expect_eq(kit_var_f32(var, 0), 0.0f);
 	weir_cancel_release(options.cancel);
 	kit_end(session, graph);

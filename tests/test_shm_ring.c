@@ -604,7 +604,7 @@ Test(shm_ring, the_child_of_a_fork_cannot_use_its_parents_seat)
 
 static void *fire(void *context)
 {
-	(void)weir_cancel_fire(context, NULL);
+	(void)weir_cancel_fire(context, &(weir_error){WEIR_UNAVAILABLE, "gone"});
 	return NULL;
 }
 
@@ -633,6 +633,8 @@ Test(shm_ring, a_wait_ends_by_deadline_token_or_close)
 		cr_assert_eq(weir_shm_ring_take(ring, &frame, weir_deadline_in(shm_patience_ns), token, &error),
 		             WEIR_CANCELLED);
 		cr_assert_eq(weir_shm_ring_take(ring, &frame, WEIR_NO_DEADLINE, token, &error), WEIR_CANCELLED);
+		/* The code of a cause is in the message; the status stays WEIR_CANCELLED. */
+		cr_assert_str_eq(error.message, "shm_ring: the wait was cancelled by its token; WEIR_UNAVAILABLE: gone");
 		cr_assert_eq(pthread_join(thread, NULL), 0);
 		weir_cancel_release(token);
 	}

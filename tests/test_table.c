@@ -451,8 +451,10 @@ Test(table, what_cannot_be_a_table_is_refused)
 	weir_shape none = {1, {0}}, deep = {8, {1}}, unknown = {1, {-1}}, huge = {1, {INT64_MAX / 2}};
 	weir_tensor *three = indices_of((int64_t[]){1, 2, 3}, 3);
 
-	expect_not_made((struct weir_table_options){.struct_size = 1}, NULL, WEIR_INVALID_ARGUMENT,
-	                "table: struct_size of the options is 1, expected 56, or another from 8 to 4096");
+	expect_not_made(
+		(struct weir_table_options){.struct_size = 1}, NULL, WEIR_INVALID_ARGUMENT,
+		"table: struct_size of the options is 1, expected 56, or another from 8 to 4096; begin the struct with "
+		"its initialiser, WEIR_..._INIT");
 	expect_not_made((struct weir_table_options){WEIR_TABLE_OPTIONS_INIT, .flags = 2}, NULL, WEIR_INVALID_ARGUMENT,
 	                "table: unknown flags 0x2");
 	expect_not_made((struct weir_table_options){WEIR_TABLE_OPTIONS_INIT, .dtype = WEIR_I64}, NULL,

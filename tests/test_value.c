@@ -710,24 +710,24 @@ Test(value, options_that_do_not_suit_the_kind_are_refused)
 	weir_error error;
 	weir_var *var = NULL;
 
-	expect_options_refused(options, "variable: inline values of 0 bytes, must be 1 to 256");
+	expect_options_refused(options, "variable \"x\": inline values of 0 bytes, must be 1 to 256");
 	options.size = 257;
-	expect_options_refused(options, "variable: inline values of 257 bytes, must be 1 to 256");
+	expect_options_refused(options, "variable \"x\": inline values of 257 bytes, must be 1 to 256");
 	options.size = 8;
 	options.dtype = WEIR_I64;
-	expect_options_refused(options, "variable: inline values have no dtype");
+	expect_options_refused(options, "variable \"x\": inline values have no dtype");
 	options.dtype = 0;
 	options.shape = &(weir_shape){.rank = 0};
-	expect_options_refused(options, "variable: inline values have no shape");
+	expect_options_refused(options, "variable \"x\": inline values have no shape");
 	options.shape = NULL;
 	options.release = release_thing;
-	expect_options_refused(options, "variable: inline values have no function release");
+	expect_options_refused(options, "variable \"x\": inline values have no function release");
 	options.release = NULL;
 	options.kind = (enum weir_var_kind)4;
-	expect_options_refused(options, "variable: 4 is not a kind");
+	expect_options_refused(options, "variable \"x\": 4 is not a kind");
 	options.kind = WEIR_VAR_TENSOR;
 	options.dtype = WEIR_I64;
-	expect_options_refused(options, "variable: size is 8, but tensors have no fixed size");
+	expect_options_refused(options, "variable \"x\": size is 8, but tensors have no fixed size");
 	options = inline_options("x", 8);
 	expect_refused(weir_var_create_value(WEIR_VALUE_OF(first), &options, &var, &error), &error,
 	               "variable \"x\": takes inline values of 8 bytes, got 16 inline bytes");

@@ -195,7 +195,12 @@ Test(var, bad_arguments_are_refused)
 	weir_tensor *wrong = number(1);
 	weir_var *var = NULL;
 	weir_read read;
+	weir_error error;
 
+	cr_assert_eq(
+		weir_var_create(NULL, &(struct weir_var_options){WEIR_VAR_OPTIONS_INIT, .name = "config"}, &var, &error),
+		WEIR_INVALID_ARGUMENT);
+	cr_expect_str_eq(error.message, "variable \"config\": dtype is 0, and kind is WEIR_VAR_TENSOR; set dtype, or kind");
 	cr_assert_eq(weir_var_create(NULL, NULL, &var, NULL), WEIR_INVALID_ARGUMENT);
 	cr_assert_eq(weir_var_create(NULL, &options, NULL, NULL), WEIR_INVALID_ARGUMENT);
 	cr_assert_eq(weir_var_create(wrong, &options, &var, NULL), WEIR_INVALID_ARGUMENT, "dtype of the first value");

@@ -98,7 +98,7 @@ def ring_table(results):
     names, tables, free = ring_rows(results)
     heads = ["one thread, ns per pair", *(shape.workload for shape in tables[1:])]
     heads[-1] += " Mitems/s"
-    lines = [f"| bounded queue, capacity 1024 | lock-free | {columns(results, heads)} |",
+    lines = [f"| queue, capacity or backlog 1024 | lock-free | {columns(results, heads)} |",
              "|---" * (2 + len(heads)) + "|"]
     for name in names:
         values = [cell_text(table, name) for table in tables]
@@ -182,9 +182,12 @@ def figures(results, folder):
         virtual = ", a virtual machine, so use them as ratios only"
     return (f"Medians of {results.repeat} interleaved repetitions of {results.duration_ms} ms on "
             f"{machine['processors']} processors of {results.processor}{virtual} "
-            f"({machine.get('date', '')}).\nThe table shows the best of {contenders} queues. All "
-            "of them, with quartiles, intervals and latencies, are in "
-            f"[{folder}]({{root}}{folder}).\n\n{rings}\n\n{reader_table(results)}\n\n"
+            f"({machine.get('date', '')}).\nOf {contenders} queues, the table shows Weir's, the "
+            f"{BEST} best rivals over the columns P/C (P threads enqueue, C threads dequeue), and a "
+            "ring under a mutex. A bounded queue has a capacity of 1024; the backlog of an unbounded "
+            "one is kept near that. All queues, with quartiles, intervals and "
+            f"latencies, are in [{folder}]({{root}}{folder}).\n\n{rings}\n\n"
+            f"{reader_table(results)}\n\n"
             f"{sentences(results)}\n")
 
 

@@ -80,7 +80,7 @@ int main(void)
 	weir_tensor_release(arguments[0].tensor);
 	arguments[0].tensor = numbers(2);
 	expect_shape(process, session, arguments, "Second output", 2);
-	expect(weir_function_trace_count(process) == 1, "one body must serve both batches");
+	expect(weir_function_body_count(process) == 1, "one body must serve both batches");
 	expect_shape(weights, session, arguments + 1, "Weights", WIDTH);
 
 	weir_tensor_release(arguments[0].tensor);

@@ -2,7 +2,7 @@
  * cancel.h - a token that cancels any number of waiting operations.
  *
  * Pass one token to every call of a task. When it is fired, all these calls end with WEIR_CANCELLED
- * and no item is lost. A token cannot stop a thread that does not wait in Weir: such code polls
+ * (runs of sessions with the status of the cause) and no item is lost. A token cannot stop a thread that does not wait in Weir: such code polls
  * weir_cancel_fired().
  *
  * | call              | threads | progress         | blocks on     | allocates      | signal-safe |

@@ -48,7 +48,9 @@
  *
  * Errors take the place of an element. The call that would have given the element returns its
  * status and message, which names the stage ("map(3) of batch(2)"); the next call goes on behind
- * it. An iterator that has given WEIR_OUT_OF_RANGE, the end, gives it for ever.
+ * it. An error below a batch comes out by itself, as soon as it is met; the batch goes on with the
+ * elements behind it. So if a map of range(0, 13) fails for 5, batch(4) gives 0 1 2 3, the error,
+ * 4 6 7 8, and 9 10 11 12. An iterator that has given WEIR_OUT_OF_RANGE, the end, gives it for ever.
  *
  * Ordering. What your function wrote before it returned an element happens before the return of the
  * weir_iterator_next() that gives the element, or what was computed from it.
@@ -97,7 +99,8 @@ enum weir_dataset_flags {
 
 /*
  * NULL means all defaults. Each call below says which fields it reads besides `allocator`; the
- * others must be 0, else WEIR_INVALID_ARGUMENT.
+ * others must be 0, else WEIR_INVALID_ARGUMENT. A call that names none reads `allocator` alone:
+ * from_slices, range, prefetch, repeat, take, skip, zip, concatenate, cache.
  */
 struct weir_dataset_options {
 	size_t struct_size;   /* WEIR_DATASET_OPTIONS_INIT sets it */
@@ -169,6 +172,10 @@ WEIR_API enum weir_status weir_dataset_generate(const struct weir_dataset_genera
  * may be retained and given). With at_once > 1, calls run at the same time. A status other than
  * WEIR_OK takes the place of the element; what is in `out` is then released, if it is not NULL.
  * WEIR_OUT_OF_RANGE does not end the dataset: it becomes WEIR_FAILED_PRECONDITION.
+ *
+ * `error` is never NULL in a function of a dataset, and its message is empty. The function may write a
+ * message, which the taker gets behind the name of the stage; without one it gets the name of the
+ * status. The code in *error is not read: the returned status counts.
  */
 typedef enum weir_status weir_dataset_map_fn(void *context, weir_tensor *const in[],
                                              weir_tensor *out[], weir_error *error);
@@ -229,7 +236,7 @@ WEIR_API enum weir_status weir_dataset_shuffle(weir_dataset *input, size_t buffe
 
 /*
  * `size` elements, stacked under a new first dimension; each row is copied once. The last batch may
- * be smaller, unless DROP_REMAINDER is set. Elements of a batch must have equal shapes; else the
+ * be smaller, unless DROP_REMAINDER is set (the only option). Elements of a batch must have equal shapes; else the
  * batch is refused with WEIR_INVALID_ARGUMENT, and the message names component, element and both
  * shapes. Errors: size is 0.
  * @since 0.1
@@ -396,7 +403,7 @@ WEIR_API enum weir_status weir_iterator_start_next(weir_iterator *iterator,
  * @since 0.1
  */
 WEIR_API uint64_t weir_iterator_position(const weir_iterator *iterator);
-/* The iteration, given or drawn; 0 for NULL. @since 0.1 */
+/* The iteration, given or counted; 0 for NULL. @since 0.1 */
 WEIR_API uint64_t weir_iterator_iteration(const weir_iterator *iterator);
 /* The dataset that it reads, borrowed; its name. NULL and "(null)" for NULL. @since 0.1 */
 WEIR_API weir_dataset *weir_iterator_dataset(const weir_iterator *iterator);

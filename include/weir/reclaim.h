@@ -28,8 +28,12 @@ WEIR_BEGIN_DECLS
 #define WEIR_RECLAIM_DEFAULT_BUDGET 33554432u /* bytes: 32 MiB */
 
 struct weir_reclaim_stats {
-	size_t struct_size;          /* WEIR_RECLAIM_STATS_INIT sets it */
-	uint64_t live_versions;      /* versions that exist: newest, held or retired */
+	size_t struct_size; /* WEIR_RECLAIM_STATS_INIT sets it */
+	/*
+	 * versions that exist: newest, in a history, or retired (pinned by a hazard slot, for example); not
+	 * values that only references keep
+	 */
+	uint64_t live_versions;
 	uint64_t retired_bytes;      /* retired and not freed yet */
 	uint64_t peak_retired_bytes; /* the maximum of retired_bytes so far */
 	uint64_t collections;        /* scans of all readers */

@@ -283,8 +283,8 @@ WEIR_API const weir_shape *weir_tensor_shape(const weir_tensor *tensor);
 WEIR_API int64_t weir_tensor_element_count(const weir_tensor *tensor);
 
 /*
- * Bytes of the data; for WEIR_BYTES the strings count too. This is what the reclamation budget
- * counts.
+ * Bytes of the data; for WEIR_BYTES the strings count too. In the reclamation budget a version counts
+ * these bytes, the header of the tensor, and the version's own block (docs/memory.md).
  */
 WEIR_API size_t weir_tensor_byte_count(const weir_tensor *tensor);
 

@@ -256,7 +256,9 @@ WEIR_API const char *weir_var_name(const weir_var *var);
  * section (weir/read_section.h) it does not wait.
  *
  * Errors: WEIR_INVALID_ARGUMENT if an argument is NULL, the values of the variable are no tensors,
- * or the dtype or shape does not fit.
+ * or the dtype or shape does not fit. WEIR_RESOURCE_EXHAUSTED if there is no memory for the version or
+ * for this thread's record, or at the deadline (see above). WEIR_CANCELLED if an interrupt ended the
+ * wait (weir/thread.h).
  * @since 0.1
  */
 WEIR_API enum weir_status weir_var_assign(weir_var *var, weir_tensor *value, uint64_t deadline_ns,

@@ -1,6 +1,7 @@
 /*
  * weir.hpp - Weir for C++17 and later: tensors, variables, views, snapshots and queues as objects that
- * release themselves. Header only, over the C calls, which stay usable beside it (get()).
+ * release themselves. Header only, over the C calls, which stay usable beside it: get() gives the C
+ * object of a tensor, a view, a var and a cancel token, and raw() that of a queue.
  *
  * Use it in C++ programs. It adds ownership, spans, chrono and std::stop_token; what a call does, its
  * progress and its errors are those of the C call that it names. From C use weir/weir.h.

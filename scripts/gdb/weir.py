@@ -175,7 +175,7 @@ def print_counters(queue, counts):
     moved = f"{counts[0]} in, {counts[1] - given_back} out" if counts else "? in, ? out"
     waits, blocked = ([unsigned(counters[name][side]) for side in (0, 1)] for name in ("waits", "blocked_ns"))
     print(f'  {moved}, at most {max(unsigned(counters["high_water"]), counts[0] - counts[1] + given_back if counts else 0)} inside; '
-          f"{waits[0]} enqueues waited {blocked[0] / 1e9:.3f} s, {waits[1]} dequeues {blocked[1] / 1e9:.3f} s; "
+          f"waits: {waits[0]} of enqueues (the ended ones {blocked[0] / 1e9:.3f} s), {waits[1]} of dequeues ({blocked[1] / 1e9:.3f} s); "
           f'{unsigned(counters["wakes"])} wakes, {unsigned(counters["retries"])} retries')
 
 

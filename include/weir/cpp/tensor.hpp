@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <initializer_list>
 #include <memory>
 #include <new>
@@ -83,11 +84,25 @@ template <class T> constexpr weir_dtype number_of() noexcept
 		                        : WEIR_U64;
 }
 
+/* What a call says that wanted elements of another type, or has no tensor. */
+inline weir_error other_elements(const weir_tensor *tensor, weir_dtype wanted) noexcept
+{
+	weir_error error;
+
+	error.code = WEIR_INVALID_ARGUMENT;
+	if (tensor == nullptr)
+		(void)std::snprintf(error.message, sizeof(error.message), "the object is empty");
+	else
+		(void)std::snprintf(error.message, sizeof(error.message), "the elements are %s, not %s",
+		                    weir_dtype_name(weir_tensor_dtype(tensor)), weir_dtype_name(wanted));
+	return error;
+}
+
 /* The elements of a tensor, if they are of type T. */
 template <class T> result<span<const T>> elements_of(const weir_tensor *tensor) noexcept
 {
 	if (tensor == nullptr || weir_tensor_dtype(tensor) != number_of<T>())
-		return result<span<const T>>(WEIR_INVALID_ARGUMENT);
+		return result<span<const T>>(other_elements(tensor, number_of<T>()));
 	return span<const T>(static_cast<const T *>(weir_tensor_data(tensor)),
 	                     static_cast<std::size_t>(weir_tensor_element_count(tensor)));
 }

@@ -10,7 +10,7 @@
  * |------------------|-----------|----------------------|--------------|-----------|-------------|
  * | weir_function_create | any   | allocator            | allocator    | yes       | no          |
  * | weir_function_destroy | one, last | wait-free + releases | nothing | no        | no          |
- * | weir_function_trace_count | any | wait-free         | nothing      | no        | yes         |
+ * | weir_function_body_count | any | wait-free         | nothing      | no        | yes         |
  * | weir_function_run | any      | lock-free (1)        | its ops (2)  | yes (3)   | no          |
  * | weir_op_call, _case, _cond, _while, _map | any | lock-free + build (4) | build (4) | yes | no |
  * | weir_graph_exempt | one (5)  | wait-free            | nothing      | no        | no          |
@@ -106,7 +106,7 @@ struct weir_function_options {
 	const struct weir_parameter *parameters; /* copied */
 	size_t parameter_count;
 	size_t result_count;
-	size_t max_traces;               /* signatures at most; 0: 64 */
+	size_t max_bodies;               /* at most, one for each signature; 0: 64 */
 	const weir_allocator *allocator; /* for bodies and frames; NULL: the default allocator */
 	uint32_t flags;
 };
@@ -137,13 +137,13 @@ WEIR_API enum weir_status weir_function_create(const struct weir_function_option
 WEIR_API enum weir_status weir_function_destroy(weir_function *function, weir_error *error);
 
 /* The number of signatures for which a body was built; 0 for NULL. @since 0.1 */
-WEIR_API size_t weir_function_trace_count(const weir_function *function);
+WEIR_API size_t weir_function_body_count(const weir_function *function);
 
 /*
  * Errors of this call and of the ops below: WEIR_INVALID_ARGUMENT if an argument is NULL, does not
  * fit its parameter (the message has the function, the parameter, what was expected and what was
  * given), or is of another graph; if the function would call itself. WEIR_RESOURCE_EXHAUSTED if
- * there is no memory, or max_traces signatures exist. The status of the callback. And what a run of
+ * there is no memory, or max_bodies bodies exist. The status of the callback. And what a run of
  * its body reports: a result that is missing or of another graph, a placeholder that is not a
  * parameter (both WEIR_INVALID_ARGUMENT).
  */

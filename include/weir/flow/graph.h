@@ -1,7 +1,7 @@
 /*
  * graph.h - computations that are described once and run many times by a session.
  *
- * A graph is a set of nodes. Each node is one operation (weir/flow/op.h), whose inputs are outputs
+ * A graph is a set of nodes. Each node performs one op (weir/flow/op.h), whose inputs are outputs
  * of other nodes. Nothing runs while a graph is built; weir/flow/session.h runs it. Use it if
  * several threads run the same steps over shared variables and queues. For a single computation on
  * one thread, call weir/var.h and weir/flow/tensor_queue.h directly.
@@ -129,7 +129,7 @@ WEIR_API enum weir_status weir_graph_print(const weir_graph *graph, enum weir_gr
 
 /* The name, valid as long as the graph exists; NULL for NULL. @since 0.1 */
 WEIR_API const char *weir_node_name(const weir_node *node);
-/* The kind of operation, such as "matmul"; static. NULL for NULL. @since 0.1 */
+/* The op that the node performs, such as "matmul"; static. NULL for NULL. @since 0.1 */
 WEIR_API const char *weir_node_op(const weir_node *node);
 /* The number of outputs. @since 0.1 */
 WEIR_API size_t weir_node_output_count(const weir_node *node);

@@ -118,6 +118,15 @@ static bool row_of(struct weiri_spec *spec)
 	return true;
 }
 
+/* What an argument without an output has. */
+static const char *what_is_given(const struct weir_argument *argument)
+{
+	return argument->var != NULL      ? "a variable (weir_op_read() makes an output of it)"
+	       : argument->queue != NULL  ? "a queue"
+	       : argument->tensor != NULL ? "a tensor (weir_op_constant() makes an output of it)"
+	                                  : "NULL";
+}
+
 /* Describes argument i, which is tensor `tensor`, as the bodies get it. */
 static enum weir_status describe_tensor(const struct weiri_call_request *r, size_t i, size_t tensor,
                                         struct weiri_given *given)
@@ -128,6 +137,9 @@ static enum weir_status describe_tensor(const struct weiri_call_request *r, size
 	enum weir_status status = weiri_output_check(r->graph, output, parameter, &inner);
 	bool whole = tensor + r->whole >= r->functions[0]->tensor_count;
 
+	if (output.node == NULL)
+		return refuse(r, WEIR_INVALID_ARGUMENT, "parameter \"%s\" of \"%s\" must be an output, got %s", parameter,
+		              r->functions[0]->name, what_is_given(&r->arguments[i]));
 	if (status != WEIR_OK)
 		return refuse(r, status, "%s", inner.message);
 	given->spec = *weiri_output_spec(output);

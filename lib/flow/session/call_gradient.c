@@ -225,7 +225,7 @@ static enum weir_status call(struct backwards *b, struct room *room, weir_output
 	                                        .parameters = room->parameters,
 	                                        .parameter_count = b->parameter_count,
 	                                        .result_count = b->needed_count,
-	                                        .max_traces = 1,
+	                                        .max_bodies = 1,
 	                                        .allocator = &f->allocator};
 	enum weir_status status;
 	weir_node *node;

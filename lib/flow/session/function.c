@@ -26,7 +26,7 @@
 #include "base/options.h"
 #include "graph/layout.h"
 
-enum { DEFAULT_MAX_TRACES = 64 };
+enum { DEFAULT_MAX_BODIES = 64 };
 
 /* -- creating ---------------------------------------------------------------------------------- */
 
@@ -119,7 +119,7 @@ enum weir_status weir_function_create(const struct weir_function_options *option
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "weir_function_create: no memory");
 	function->build = o.build;
 	function->context = o.context;
-	function->max_traces = o.max_traces != 0 ? o.max_traces : DEFAULT_MAX_TRACES;
+	function->max_bodies = o.max_bodies != 0 ? o.max_bodies : DEFAULT_MAX_BODIES;
 	function->own_worker = (o.flags & WEIR_FUNCTION_OWN_WORKER) != 0;
 	function->parameter_count = o.parameter_count;
 	function->result_count = o.result_count;
@@ -182,7 +182,7 @@ static size_t count_bodies(struct weiri_published *link)
 	return count;
 }
 
-size_t weir_function_trace_count(const weir_function *function)
+size_t weir_function_body_count(const weir_function *function)
 {
 	return function != NULL ? count_bodies(weiri_published_first(&function->bodies)) : 0;
 }
@@ -450,7 +450,7 @@ static enum weir_status check_recursion(const weir_function *function, const wei
 static enum weir_status refuse_more(const weir_function *function, weir_error *error)
 {
 	return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "function \"%s\" has bodies for %zu signatures, the most allowed",
-	                  function->name, function->max_traces);
+	                  function->name, function->max_bodies);
 }
 
 /* Adds the body; or frees it, and takes the one of a thread that was first. */
@@ -463,7 +463,7 @@ static enum weir_status publish(struct weiri_body *body, const struct weiri_publ
 	do {
 		first = weiri_published_first(&function->bodies);
 		*out = find(first, looked_at, body->given);
-		if (*out == NULL && count_bodies(first) < function->max_traces)
+		if (*out == NULL && count_bodies(first) < function->max_bodies)
 			continue;
 		free_body(body);
 		return *out != NULL ? WEIR_OK : refuse_more(function, error);
@@ -484,7 +484,7 @@ enum weir_status weiri_function_body(weir_function *function, weir_graph *caller
 	*out = find(first, NULL, given);
 	if (*out != NULL)
 		return WEIR_OK;
-	if (count_bodies(first) >= function->max_traces)
+	if (count_bodies(first) >= function->max_bodies)
 		return refuse_more(function, error);
 	body = allocate_body(function);
 	if (body == NULL)

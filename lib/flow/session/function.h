@@ -23,7 +23,7 @@ struct weir_function {
 	const char *name;
 	weir_function_fn *build;
 	void *context;
-	size_t max_traces;
+	size_t max_bodies;
 	bool own_worker;              /* WEIR_FUNCTION_OWN_WORKER */
 	struct weiri_countdown users; /* the owner, nodes, and runs */
 	struct weiri_published_list bodies;

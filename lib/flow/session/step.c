@@ -133,13 +133,29 @@ static struct weiri_step *make_step(weir_session *session, struct weiri_plan *pl
 	return step;
 }
 
+/*
+ * Stores what a run says that `token` stopped. Returns WEIR_OK if the token has not fired. The session's token has
+ * a cause that names the session already.
+ */
+static enum weir_status cause_of(const struct weiri_step *step, const weir_cancel *token, weir_error *cause)
+{
+	weir_error given;
+
+	if (token == NULL || token != step->user_token)
+		return weir_cancel_cause(token, cause);
+	if (weir_cancel_cause(token, &given) == WEIR_OK)
+		return WEIR_OK;
+	return weiri_fail(cause, given.code, "the run was cancelled by its token; %s: %.120s", weir_status_name(given.code),
+	                  given.message);
+}
+
 /* Stops the step with the cause of `token`, if it has fired. The caller keeps the step alive. */
 static void stop_with_cause_of(struct weiri_step *step, const weir_cancel *token)
 {
 	weir_error cause;
 
 	WEIR_ASSERT1(S3, weiri_countdown_left(&step->references) != 0);
-	if (weir_cancel_cause(token, &cause) != WEIR_OK)
+	if (cause_of(step, token, &cause) != WEIR_OK)
 		weiri_step_stop(step, &cause);
 }
 
@@ -308,8 +324,12 @@ void weiri_step_stop_for_deadline(struct weiri_step *step)
 {
 	weir_error cause;
 
-	(void)weiri_fail(&cause, WEIR_DEADLINE_EXCEEDED, "the step did not end within %.3f s",
-	                 (double)(weir_now_ns() - step->started_ns) / 1e9);
+	if (step->deadline_ns <= step->started_ns)
+		(void)weiri_fail(&cause, WEIR_DEADLINE_EXCEEDED,
+		                 "the deadline had passed when the run began (a deadline is a moment: weir_deadline_in())");
+	else
+		(void)weiri_fail(&cause, WEIR_DEADLINE_EXCEEDED, "the step did not end within %.3f s",
+		                 (double)(weir_now_ns() - step->started_ns) / 1e9);
 	weiri_step_stop(step, &cause);
 }
 
@@ -446,7 +466,7 @@ static WEIRI_COLD enum weir_status tell_unstored_stop(struct weiri_step *step, w
 
 	if (weir_cancel_cause(step->token, &cause) == WEIR_OK &&
 	    weir_cancel_cause(step->session->token, &cause) == WEIR_OK &&
-	    weir_cancel_cause(step->user_token, &cause) == WEIR_OK) {
+	    cause_of(step, step->user_token, &cause) == WEIR_OK) {
 		if (step->deadline_ns != WEIR_NO_DEADLINE && weir_now_ns() >= step->deadline_ns)
 			(void)weiri_fail(&cause, WEIR_DEADLINE_EXCEEDED, "the step did not end in time");
 		else

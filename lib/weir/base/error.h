@@ -23,6 +23,12 @@
  */
 WEIRI_SHARED void weiri_describe(weir_error *error, enum weir_status code, const char *format, ...) WEIR_PRINTF(3, 4);
 
+/*
+ * Names the object of which a message tells: "queue: capacity is 0" becomes "queue \"frames\": capacity is 0".
+ * Does nothing if error or name is NULL, or if the message does not begin with `what` and a colon.
+ */
+void weiri_error_name(weir_error *error, const char *what, const char *name);
+
 /* Terminates a message that a user function wrote, which may be unterminated. */
 static inline void weiri_error_end(weir_error *error)
 {

@@ -23,8 +23,9 @@ static enum weir_status check_size(const char *what, const void *given, size_t g
 
 	if (!weiri_options_size_ok(given_size))
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
-		                  "%s: struct_size of the options is %zu, expected %zu, or another from %zu to %d", what,
-		                  given_size, size, sizeof(size_t), WEIRI_OPTIONS_MAX_SIZE);
+		                  "%s: struct_size of the options is %zu, expected %zu, or another from %zu to %d; begin the "
+		                  "struct with its initialiser, WEIR_..._INIT",
+		                  what, given_size, size, sizeof(size_t), WEIRI_OPTIONS_MAX_SIZE);
 	set = first_set(given, size, given_size);
 	if (set < given_size)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,

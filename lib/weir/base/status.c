@@ -5,6 +5,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
 
@@ -40,4 +41,15 @@ void weiri_describe(weir_error *error, enum weir_status code, const char *format
 		(void)vsnprintf(error->message, sizeof(error->message), format, arguments);
 		va_end(arguments);
 	}
+}
+
+void weiri_error_name(weir_error *error, const char *what, const char *name)
+{
+	size_t size = strlen(what);
+	weir_error plain;
+
+	if (error == NULL || name == NULL || strncmp(error->message, what, size) != 0 || error->message[size] != ':')
+		return;
+	plain = *error;
+	weiri_describe(error, plain.code, "%s \"%.80s\"%s", what, name, plain.message + size);
 }

@@ -345,8 +345,9 @@ static void print_state(struct output *out, const struct view *view)
 	say(out, "%s\n", (view->turn & 1) != 0 ? ", a batch collects" : "");
 	say(out, "  %" PRIu64 " in, %" PRIu64 " out, at most %" PRIu64 " inside; ", stats->items_in, stats->items_out,
 	    stats->high_water);
-	say(out, "%" PRIu64 " enqueues waited %.3f s, %" PRIu64 " dequeues %.3f s; ", stats->enqueue_waits,
-	    seconds(stats->enqueue_blocked_ns), stats->dequeue_waits, seconds(stats->dequeue_blocked_ns));
+	say(out, "waits: %" PRIu64 " of enqueues (the ended ones %.3f s), %" PRIu64 " of dequeues (%.3f s); ",
+	    stats->enqueue_waits, seconds(stats->enqueue_blocked_ns), stats->dequeue_waits,
+	    seconds(stats->dequeue_blocked_ns));
 	say(out, "%" PRIu64 " wakes, %" PRIu64 " retries\n", stats->wakes, stats->retries);
 }
 

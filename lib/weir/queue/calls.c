@@ -434,6 +434,11 @@ static WEIRI_NOINLINE enum weir_status move_one(weir_queue *queue, enum weir_que
 	if (deadline_ns == 0)
 		return weiri_fail(error, WEIR_DEADLINE_EXCEEDED, "queue \"%s\": %s", queue->name,
 		                  kind == WEIR_QUEUE_OP_ENQUEUE ? "no room at once" : "no item at once");
+	if (deadline_ns != WEIR_NO_DEADLINE && weir_now_ns() >= deadline_ns)
+		return weiri_fail(error, WEIR_DEADLINE_EXCEEDED,
+		                  "queue \"%s\": the deadline had passed before %s could wait (a deadline is a moment: "
+		                  "weir_deadline_in())",
+		                  queue->name, weiri_queue_verb(kind));
 	status = begin(queue, kind, item, 1, 0, &op, error);
 	return status == WEIR_OK ? run(record, op, deadline_ns, cancel, &done, error) : status;
 }

@@ -133,6 +133,8 @@ enum weir_status weir_queue_create(const struct weir_queue_options *options, wei
 	status = weiri_options_read("queue", options, &given, sizeof(given), error);
 	if (status == WEIR_OK)
 		status = check_options(&given, error);
+	if (status != WEIR_OK)
+		weiri_error_name(error, "queue", given.name);
 	return status == WEIR_OK ? weiri_queue_create(&given, weiri_store_for(given.order), out, error) : status;
 }
 

@@ -147,6 +147,16 @@ static enum weir_status late(const struct weiri_bell_wait *wait, weir_error *err
 	return weiri_fail(error, WEIR_DEADLINE_EXCEEDED, "%s: the deadline passed", wait->what);
 }
 
+/* Whatever the cause says, the status is WEIR_CANCELLED, as in every call that waits. */
+static enum weir_status cancelled(const struct weiri_bell_wait *wait, weir_error *error)
+{
+	weir_error cause;
+
+	(void)weir_cancel_cause(wait->cancel, &cause);
+	return weiri_fail(error, WEIR_CANCELLED, "%s: the wait was cancelled by its token; %s: %.120s", wait->what,
+	                  weir_status_name(cause.code), cause.message);
+}
+
 static enum weir_status sleep_until(struct weiri_bell *bell, const struct weiri_bell_wait *wait, weir_error *error)
 {
 	bool interrupted = false;
@@ -156,7 +166,7 @@ static enum weir_status sleep_until(struct weiri_bell *bell, const struct weiri_
 
 		if (weir_cancel_fired(wait->cancel)) {
 			weiri_cancel_help(wait->cancel); /* the thread that fired it may have stalled */
-			return weir_cancel_cause(wait->cancel, error);
+			return cancelled(wait, error);
 		}
 		status = sleep_once(bell, wait, &interrupted);
 		if (status != WEIR_WOULD_BLOCK)
@@ -191,7 +201,7 @@ enum weir_status weiri_bell_wait(struct weiri_bell *bell, const struct weiri_bel
 	enum weir_status status;
 
 	if (weir_cancel_fired(wait->cancel))
-		return weir_cancel_cause(wait->cancel, error);
+		return cancelled(wait, error);
 	status = spin(bell, wait);
 	if (status != WEIR_WOULD_BLOCK)
 		return wait->explain(status, error);

@@ -86,6 +86,9 @@ enum weir_status weiri_write_admit(const weir_var *var, uint64_t deadline_ns, st
 		                  weiri_interrupt_cause.message);
 	if (status != WEIR_OK)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED,
-		                  "variable \"%s\": retired versions that readers still hold exceed the budget", var->name);
+		                  "variable \"%s\": retired versions that readers still hold exceed the budget%s", var->name,
+		                  weiri_load_relaxed(&(*record)->read_sections) != 0 /* [relaxed] own field */
+		                      ? "; this thread has a read section open, so the write did not wait"
+		                      : "");
 	return WEIR_OK;
 }

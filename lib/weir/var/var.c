@@ -50,6 +50,9 @@ static void leave(struct weiri_record *record, weir_var *var)
 
 static enum weir_status check_of_tensors(const struct weir_var_options *given, weir_error *error)
 {
+	if (given->dtype == 0)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+		                  "variable: dtype is 0, and kind is WEIR_VAR_TENSOR; set dtype, or kind");
 	if (weir_dtype_size(given->dtype) == 0)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: %d is not a dtype", (int)given->dtype);
 	if (given->shape != NULL && given->shape->rank > WEIR_MAX_RANK)
@@ -86,6 +89,18 @@ static enum weir_status check_kind(const struct weir_var_options *given, weir_er
 	return given->kind == WEIR_VAR_TENSOR ? check_of_tensors(given, error) : WEIR_OK;
 }
 
+static enum weir_status check_options(const struct weir_var_options *given, weir_error *error)
+{
+	enum weir_status status = weiri_options_flags("variable", given->flags, 0, error);
+
+	if (status != WEIR_OK)
+		return status;
+	if (given->history > WEIR_VAR_MAX_HISTORY)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: history must be at most %d, got %zu",
+		                  WEIR_VAR_MAX_HISTORY, given->history);
+	return check_kind(given, error);
+}
+
 enum weir_status weiri_var_read_options(const struct weir_var_options *options, struct weir_var_options *given,
                                         weir_error *error)
 {
@@ -94,14 +109,12 @@ enum weir_status weiri_var_read_options(const struct weir_var_options *options, 
 	if (options == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: options is NULL");
 	status = weiri_options_read("variable", options, given, sizeof(*given), error);
-	if (status == WEIR_OK)
-		status = weiri_options_flags("variable", given->flags, 0, error);
 	if (status != WEIR_OK)
 		return status;
-	if (given->history > WEIR_VAR_MAX_HISTORY)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: history must be at most %d, got %zu",
-		                  WEIR_VAR_MAX_HISTORY, given->history);
-	return check_kind(given, error);
+	status = check_options(given, error);
+	if (status != WEIR_OK)
+		weiri_error_name(error, "variable", given->name);
+	return status;
 }
 
 static weir_var *allocate_var(const struct weir_var_options *options, weiri_table_end_fn *end)
