@@ -40,7 +40,9 @@ static WEIRI_COLD void weiri_back_off(struct weiri_race *race)
 {
 	unsigned doublings = race->overtaken < WEIRI_MOST_DOUBLINGS ? race->overtaken : WEIRI_MOST_DOUBLINGS;
 
+#if !defined(WEIRI_UNDER_MODEL) /* there it would only keep states apart */
 	race->overtaken++;
+#endif
 	for (unsigned pauses = (unsigned)WEIRI_FIRST_PAUSES << doublings; pauses > 0; pauses--)
 		weiri_pause();
 }
