@@ -284,9 +284,14 @@ static void priority_dequeue(void)
 	must(weir_priority_queue_try_dequeue(priority, &key, &number));
 }
 
-static void priority_begin(void)
+static void priority_begin_empty(void)
 {
 	must(weir_priority_queue_create(CAPACITY, NULL, &priority, NULL));
+}
+
+static void priority_begin(void)
+{
+	priority_begin_empty();
 	for (int i = 0; i < BATCH; i++)
 		priority_enqueue();
 }
@@ -382,6 +387,9 @@ static const struct cost_operation operations[] = {
 	{"shuffle queue try dequeue", shuffle_begin, queue_try_enqueue, queue_try_dequeue, nothing, queue_end},
 	{"priority enqueue", priority_begin, nothing, priority_enqueue, priority_dequeue, priority_end},
 	{"priority dequeue", priority_begin, priority_enqueue, priority_dequeue, nothing, priority_end},
+	{"priority enqueue, empty", priority_begin_empty, nothing, priority_enqueue, priority_dequeue, priority_end},
+	{"priority dequeue of the only one", priority_begin_empty, priority_enqueue, priority_dequeue, nothing,
+     priority_end},
 	{"critical section, free", section_begin, nothing, section_execute, nothing, section_end},
 	{"eventcount notify, no waiter", notify_begin, nothing, notify, nothing, nothing},
 };

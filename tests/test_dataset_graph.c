@@ -58,6 +58,39 @@ Test(dataset_graph, each_step_takes_one_element_and_the_end_fails_the_step)
 	}
 }
 
+static enum weir_status nothing(void *context, weir_error *error)
+{
+	(void)context, (void)error;
+	return WEIR_OK;
+}
+
+/* With a deadline, so that a build without the refusal fails, and does not hang. */
+static enum weir_status enter_section(void *section, weir_tensor *const in[], weir_tensor *out[], weir_error *error)
+{
+	out[0] = weir_tensor_retain(in[0]);
+	return weir_critical_section_execute(section, nothing, NULL, weir_deadline_in(10000000), NULL, error);
+}
+
+Test(dataset_graph, a_function_that_a_node_in_a_section_runs_is_refused_to_enter_it_again)
+{
+	struct taking t;
+	weir_critical_section *section = NULL;
+	weir_node *whole = NULL;
+	weir_error error;
+
+	cr_assert_eq(weir_critical_section_create(NULL, &section, NULL), WEIR_OK);
+	begin(&t, data_map(data_range(0, 3), enter_section, section, 1, WEIR_DATASET_SHORT), 1, 1);
+	cr_expect_eq(kit_fetch_i64(t.session, t.element), 0, "outside of the section");
+	kit_end(t.session, t.graph);
+	t.graph = kit_graph();
+	cr_assert_eq(weir_op_next(t.graph, "take", t.iterator, &t.element, 1, &t.node, NULL), WEIR_OK);
+	t.session = kit_session(t.graph, 1);
+	cr_assert_eq(weir_op_critical_section(t.graph, NULL, section, 0, &t.node, 1, NULL, 0, NULL, &whole, NULL), WEIR_OK);
+	cr_expect_eq(kit_run_target(t.session, whole, &error), WEIR_FAILED_PRECONDITION, "%s", error.message);
+	end(&t);
+	cr_assert_eq(weir_critical_section_destroy(section, NULL), WEIR_OK);
+}
+
 static enum weir_status wait_for_latch(void *context, weir_tensor *const in[], weir_tensor *out[], weir_error *error)
 {
 	(void)error;

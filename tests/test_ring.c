@@ -10,6 +10,7 @@
 
 #include "base/atomic.h"
 #include "failing_allocator.h"
+#include "ring/in_step.h"
 #include "ring/ring.h"
 #include "ring/span16.h"
 
@@ -658,7 +659,7 @@ static void check_leap(weir_ring *ring, size_t capacity)
 		cr_assert_eq(weir_ring_try_enqueue(ring, i), WEIR_OK);
 		cr_assert_eq(weir_ring_try_dequeue(ring, &value), WEIR_OK);
 	}
-	for (uint64_t i = 0; i < UINT64_C(1) << 16; i++) {
+	for (uint64_t i = 0; i < UINT64_C(1) << 13; i++) {
 		weiri_store_relaxed(&ring->tail_hint, i % capacity);
 		weiri_store_relaxed(&ring->head_hint, i % capacity);
 		cr_assert_eq(weir_ring_size_approx(ring), 0);
@@ -672,6 +673,48 @@ Test(ring, an_old_hint_costs_the_logarithm_of_its_age)
 {
 	each_format(4, check_leap);
 }
+
+/* -- in step ----------------------------------------------------------------------------------- */
+
+#if defined(__x86_64__)
+/* As weiri_step() keeps it: the ticket, the time, and whether threads are to pause. */
+static uint64_t refused_at(uint64_t ticket, uint32_t time)
+{
+	return ticket << 32 | time;
+}
+
+Test(ring, a_side_in_step_pauses_once_and_rests_after_a_pause_in_vain)
+{
+	_Atomic(uint64_t) hint = 7, refused = 0;
+	uint64_t in_vain;
+
+	/* A refusal long after the one before. */
+	weiri_store_relaxed(&refused, refused_at(6, weiri_step_time() - (1u << 30)));
+	cr_assert_eq(weiri_step(&hint, &refused, WEIRI_STEP_FIRST), WEIRI_STEP_OVER);
+	cr_assert_eq(weiri_load_relaxed(&refused) >> 32, 7);
+	cr_assert_eq(weiri_load_relaxed(&refused) & 1, 0, "nobody is to pause");
+	/* One soon after it, at a later ticket. This thread may be late, so it tries again. */
+	do
+		weiri_store_relaxed(&refused, refused_at(6, weiri_step_time()));
+	while (weiri_step(&hint, &refused, WEIRI_STEP_FIRST) != WEIRI_STEP_PAUSED);
+	cr_assert_eq(weiri_load_relaxed(&refused) >> 32, 7);
+	cr_assert_eq(weiri_load_relaxed(&refused) & 1, 0, "the pause is over");
+	cr_assert_eq(weiri_step(&hint, &refused, WEIRI_STEP_FIRST), WEIRI_STEP_OVER, "one pause for a ticket");
+	/* It was in vain, so the side rests. */
+	do {
+		weiri_store_relaxed(&hint, 7);
+		weiri_store_relaxed(&refused, refused_at(7, weiri_step_time()));
+		cr_assert_eq(weiri_step(&hint, &refused, WEIRI_STEP_PAUSED), WEIRI_STEP_OVER);
+		in_vain = weiri_load_relaxed(&refused);
+		weiri_store_relaxed(&hint, 8);
+	} while (weiri_step(&hint, &refused, WEIRI_STEP_FIRST) != WEIRI_STEP_OVER ||
+	         weiri_load_relaxed(&refused) != in_vain);
+	/* Progress during a pause: that was not in vain. */
+	weiri_store_relaxed(&refused, refused_at(7, 0));
+	cr_assert_eq(weiri_step(&hint, &refused, WEIRI_STEP_PAUSED), WEIRI_STEP_OVER);
+	cr_assert_eq(weiri_load_relaxed(&refused), refused_at(7, 0));
+}
+#endif
 
 /* -- batches ----------------------------------------------------------------------------------- */
 

@@ -30,6 +30,11 @@
  * Order. An execution that leaves lets in the waiter that has waited longest. A newcomer may enter
  * before that waiter, unless the section was created with WEIR_CRITICAL_SECTION_FAIR.
  *
+ * Waiting. A thread that finds the section taken looks for up to 100 us whether it becomes free, with
+ * pauses between the looks, before it waits in a queue. It does not look if the section is fair, if the
+ * call has a token, or if another thread wants its processor; and it looks in one of 64 waits only,
+ * as long as it finds that one execution stays inside for the whole time.
+ *
  * Ordering. What an execution wrote is visible to all executions that enter later.
  *
  * weir_dump() shows the execution inside and the waiters. If another thread of the parent is inside

@@ -23,6 +23,7 @@ struct scope {
 	size_t size, elements, takers, takes, helps;
 	enum weiri_help help; /* of the takers */
 	bool has_work, is_unordered, closes, counts, hurries;
+	bool passes;  /* the taker may give elements without a slot; a helper is summoned before */
 	size_t run;   /* elements that a helper reads in a row; 0: as many as there are */
 	bool resumes; /* thread RESUMER runs no tasks, but resumes the takers' turn once */
 };
@@ -166,6 +167,8 @@ static void setup(void *context)
 	                                                                scene.scope.has_work ? add_ten : NULL,
 	                                                                scene.scope.is_unordered, 0},
 	                                    &scene.window, &error) == WEIR_OK);
+	if (scene.scope.passes)
+		weiri_window_begin(scene.window);
 }
 
 /*
@@ -220,6 +223,7 @@ static struct weir_model_program program_of(const char *name, size_t threads, st
 {
 	scene = (struct scene){.scope = scope};
 	weiri_window_hurries = scope.hurries;
+	weiri_window_passes = scope.passes;
 	weiri_window_run = scope.run != 0 ? scope.run : SIZE_MAX;
 	return (struct weir_model_program){name, threads, &scene, sizeof(scene), setup, run, finish};
 }
@@ -300,7 +304,28 @@ static int check_limit(void)
 	scope.size = 2;
 	scope.elements = 3;
 	scope.hurries = true;
-	failed |= check("window_limit_2_by_2", 3, SOME, scope);
+	failed |= check("window_limit_2_by_2", 3, ONLY_LONG, scope);
+	return failed;
+}
+
+/* The taker reads, works on and gives elements itself while nothing is under way, beside a helper that does so. */
+static int check_passed(void)
+{
+	struct scope scope = {.size = 1, .elements = 2, .takers = 1, .takes = 3, .helps = 2, .has_work = true};
+	int failed = 0;
+
+	scope.help = WEIRI_HELP_ALWAYS;
+	scope.passes = scope.counts = true;
+	failed |= check("window_passed_1", 2, SOME, scope);
+	scope.closes = true;
+	scope.takes = 1;
+	failed |= check("window_passed_closed", 2, SOME, scope);
+	scope.closes = false;
+	scope.size = scope.takers = 2;
+	failed |= check("window_passed_2_takers", 3, ONLY_LONG, scope);
+	scope.takers = 1;
+	scope.takes = 2;
+	failed |= check_stops("window_passed_stopped", 2, scope);
 	return failed;
 }
 
@@ -393,6 +418,7 @@ int main(int argc, char **argv)
 	failed |= check_two();
 	failed |= check_closed();
 	failed |= check_limit();
+	failed |= check_passed();
 	failed |= check_hurried();
 	failed |= check_woken();
 	failed |= check_three();

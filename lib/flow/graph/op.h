@@ -31,7 +31,8 @@ enum weiri_op_traits {
 	WEIRI_OP_SHORT = 256,  /* with USER: not worth a hand-over to a worker */
 	WEIRI_OP_CALLS = 512,  /* runs functions, by inner->begin() instead of run() */
 	WEIRI_OP_DRAWS = 1024, /* its value depends on call->draws */
-	WEIRI_OP_APART = 2048  /* on a worker of its own when there is other work, whatever its inputs are */
+	WEIRI_OP_APART = 2048, /* on a worker of its own when there is other work, whatever its inputs are */
+	WEIRI_OP_PULLS = 4096  /* with WAITS: a start or an attempt may run user code, of a dataset */
 };
 
 /*

@@ -53,7 +53,7 @@ static bool attempt_next(const struct weiri_call *call)
 }
 
 static const struct weiri_op next_op = {.name = "next",
-                                        .traits = WEIRI_OP_WAITS,
+                                        .traits = WEIRI_OP_WAITS | WEIRI_OP_PULLS,
                                         .start = start_next,
                                         .attempt = attempt_next,
                                         .resource = resource,

@@ -333,7 +333,7 @@ static void copy_key(struct weiri_plan *plan, const struct weiri_signature *s)
 /* The critical section that user code of the node must not enter again; NULL: none. */
 static const weir_critical_section *section_of(const weir_node *node)
 {
-	const uint32_t runs_user_code = WEIRI_OP_USER | WEIRI_OP_CALLS;
+	const uint32_t runs_user_code = WEIRI_OP_USER | WEIRI_OP_CALLS | WEIRI_OP_PULLS;
 	const weir_node *entrance = (node->op->traits & runs_user_code) != 0 ? weiri_section_entrance(node) : NULL;
 
 	return entrance != NULL ? weiri_section_of(entrance) : NULL;

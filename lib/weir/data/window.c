@@ -33,6 +33,13 @@
  * long where the end of the iterator would. The elements of an unordered window, which may overtake each
  * other, are left to the helpers.
  *
+ * Elements *pass* while the window is short, nothing is under way, and the consumer may help: it takes the
+ * filler's turn, reads an element, does the work, and gives it, all before it gives the turn up. No element is
+ * published and claimed, and none finished for another thread: that would cost as much as a short function. The
+ * number of the element is used up; the slot is free before and after. So the slots that are free stay as many,
+ * and are those behind the next number: the one that passed is now one of those that the consumer has not
+ * reported, and the oldest of these is one that the filler may fill, to which the turn brings it.
+ *
  * Neither side waits. The filler that finds no free slot, or nothing below, leaves its turn stuck;
  * the consumer that frees slots, or the window below, resumes it. The consumer reports free slots
  * half a window at a time, or when it finds nothing.
@@ -50,7 +57,8 @@
  *
  * Invariants
  *   W1  a slot belongs to the filler from the report that it is free to its filling, then to the one
- *       thread that claims it, and to the consumer from DONE to the next report
+ *       thread that claims it, and to the consumer from DONE to the next report, or until as many elements
+ *       have passed. A thread that passes elements is both
  *   W2  `size` = free slots that were not reported + room + slots that are filled
  *   W3  no wake-up is lost: the consumer looks at a slot that is not DONE, and the filler at a room
  *       of 0, by read-modify-writes. turn.h says what follows from that
@@ -85,7 +93,7 @@
  *       so: a filler that leaves the turn acquires the seize. (For helpers it is a hint: one that misses it
  *       does work that nobody takes)
  *   P4  the last reference given back: what all holders did
- *   P5  fill -> claim: the element
+ *   P5  fill -> claim: the element. Pass -> claim: that it is claimed already
  *   P6  summon -> rest: what is undone
  *   P7  claim -> later claims, and through them the takes: where the slot is was read. The n-th take,
  *       from 0, writes freed[n % size] over what the claim of element n reads. It takes one of n + 1
@@ -270,7 +278,7 @@ static bool is_sample(const struct weiri_window *window, uint64_t n)
 }
 
 /* check_window.c sets these. */
-bool weiri_window_hurries;
+bool weiri_window_hurries, weiri_window_passes;
 size_t weiri_window_run = RUN;
 
 static bool hurries(const struct weiri_window *window)
@@ -281,6 +289,11 @@ static bool hurries(const struct weiri_window *window)
 static bool shares(const struct weiri_window *window)
 {
 	return weiri_window_hurries && window->work != NULL;
+}
+
+static bool passes(const struct weiri_window *window)
+{
+	return weiri_window_passes && window->work != NULL && !window->is_unordered;
 }
 
 static size_t run_length(void)
@@ -316,6 +329,12 @@ static bool hurries(const struct weiri_window *window)
 static bool shares(const struct weiri_window *window)
 {
 	return window->work != NULL && !window->is_unordered && comes_back_soon(window);
+}
+
+/* The consumer alone would fill a slot and empty it. */
+static bool passes(const struct weiri_window *window)
+{
+	return window->work != NULL && !window->is_unordered && is_short(window);
 }
 
 static size_t run_length(void)
@@ -536,20 +555,24 @@ static struct slot *claim(struct weiri_window *window)
 	}
 }
 
+static void call_work(struct weiri_window *window, struct slot *slot)
+{
+	bool is_timed = is_sample(window, slot->ordinal);
+	uint64_t began_ns = is_timed ? weir_now_ns() : 0;
+	struct weiri_guard guard;
+
+	slot->error.message[0] = '\0';
+	weiri_guard_begin(&guard, window->reading->iterator);
+	slot->status = window->work(window->dataset, slot->parts, &slot->error);
+	weiri_guard_end(&guard);
+	if (is_timed)
+		note(&window->work_ns, began_ns, 1);
+}
+
 static void work_on(struct weiri_window *window, struct slot *slot)
 {
-	if (slot->status == WEIR_OK) {
-		bool is_timed = is_sample(window, slot->ordinal);
-		uint64_t began_ns = is_timed ? weir_now_ns() : 0;
-		struct weiri_guard guard;
-
-		slot->error.message[0] = '\0';
-		weiri_guard_begin(&guard, window->reading->iterator);
-		slot->status = window->work(window->dataset, slot->parts, &slot->error);
-		weiri_guard_end(&guard);
-		if (is_timed)
-			note(&window->work_ns, began_ns, 1);
-	}
+	if (slot->status == WEIR_OK)
+		call_work(window, slot);
 	/* [P10 acq_rel] pairs with is_at_limit() */
 	(void)weiri_fetch_add_acq_rel(&window->worked, UINT64_C(1));
 	finish(window, slot);
@@ -571,18 +594,21 @@ static bool has_room(struct weiri_window *window)
 	return window->seen != 0;
 }
 
-/* Reads one element into a slot. Returns WEIR_WOULD_BLOCK if there is none now. */
-static enum weir_status fill_one(struct weiri_window *window)
+/* Polls the stages below into a slot. */
+static enum weir_status poll_input(struct weiri_window *window, struct slot *slot)
 {
-	struct slot *slot = slot_of(window, window->read);
 	struct weiri_guard guard;
 	enum weir_status status;
 
 	weiri_guard_begin(&guard, window->reading->iterator);
 	status = weiri_stage_poll(window->input, slot->parts, &slot->error);
 	weiri_guard_end(&guard);
-	if (status == WEIR_WOULD_BLOCK)
-		return status;
+	return status;
+}
+
+/* The slot has an element, an error or the end. */
+static void put(struct weiri_window *window, struct slot *slot, enum weir_status status)
+{
 	slot->status = status;
 	slot->ordinal = window->read++;
 	window->seen--;
@@ -592,6 +618,16 @@ static enum weir_status fill_one(struct weiri_window *window)
 		weiri_store_release(&window->filled, window->read); /* [P5 release] pairs with claim() */
 	else
 		finish(window, slot);
+}
+
+/* Reads one element into a slot. Returns WEIR_WOULD_BLOCK if there is none now. */
+static enum weir_status fill_one(struct weiri_window *window)
+{
+	struct slot *slot = slot_of(window, window->read);
+	enum weir_status status = poll_input(window, slot);
+
+	if (status != WEIR_WOULD_BLOCK)
+		put(window, slot, status);
 	return status;
 }
 
@@ -917,9 +953,83 @@ static enum weir_status take(struct weiri_window *window, struct slot *slot, wei
 	return status;
 }
 
+/* -- elements that pass ------------------------------------------------------------------------ */
+
+/* With both turns. The element of a slot is given; the slot is free as before, and its number is used up. */
+static enum weir_status give_passed(struct weiri_window *window, struct slot *slot, weir_tensor *parts[],
+                                    weir_error *error)
+{
+	size_t width = window->dataset->width;
+	uint64_t next = slot->ordinal + 1;
+
+	if (slot->status == WEIR_OK)
+		weiri_parts_move(parts, slot->parts, width);
+	else
+		*error = slot->error;
+	window->read = window->taken = next;
+	/* [relaxed] nobody works; `filled` publishes both */
+	weiri_store_relaxed(&window->begun, next);
+	weiri_store_relaxed(&window->worked, next);
+	weiri_store_release(&window->filled, next); /* [P5 release] pairs with claim(): its claim of this element fails */
+	/* [relaxed] see struct weiri_gauge */
+	weiri_store_relaxed(&window->gauge->read, next);
+	weiri_store_relaxed(&window->gauge->taken, next);
+	return slot->status;
+}
+
+/* With both turns, while nothing is under way. Returns WEIR_WOULD_BLOCK if nothing passed, also at the end. */
+static enum weir_status pass_one(struct weiri_window *window, weir_tensor *parts[], weir_error *error)
+{
+	struct slot *slot = &window->slots[window->read % window->size];
+	bool is_timed = is_sample(window, window->read);
+	uint64_t began_ns = is_timed ? weir_now_ns() : 0;
+	enum weir_status status;
+
+	do {
+		status = poll_input(window, slot);
+	} while (status == WEIR_WOULD_BLOCK && !leave_turn(window, true));
+	if (status == WEIR_WOULD_BLOCK)
+		return WEIR_WOULD_BLOCK; /* the turn is stuck, and the slot not this thread's any more */
+	if (status == WEIR_OUT_OF_RANGE) {
+		put(window, slot, status);
+		retire(window);
+		return WEIR_WOULD_BLOCK;
+	}
+	if (is_timed)
+		note(&window->fill_ns, began_ns, 1);
+	slot->status = status;
+	slot->ordinal = window->read;
+	if (status == WEIR_OK)
+		call_work(window, slot);
+	status = give_passed(window, slot, parts, error);
+	weiri_turn_give(&window->turn);
+	return status;
+}
+
+/* Gives an element that need not stay in the window. Returns WEIR_WOULD_BLOCK if there is none. */
+static enum weir_status pass(struct weiri_window *window, weir_tensor *parts[], weir_error *error)
+{
+	if (!passes(window) || !may_help(window) || !weiri_turn_take(&window->turn))
+		return WEIR_WOULD_BLOCK;
+	if (window->read == window->taken && has_room(window)) {
+		/* [relaxed] see struct weiri_gauge */
+		weiri_store_relaxed(&window->gauge->stuck, 0u);
+		weiri_store_relaxed(&window->gauge->asleep, 0u);
+		/* [relaxed] see help_of() */
+		weiri_store_relaxed(&window->as_consumer.help, (uint32_t)help_of(window));
+		return pass_one(window, parts, error);
+	}
+	weiri_turn_give(&window->turn);
+	return WEIR_WOULD_BLOCK;
+}
+
 enum weir_status weiri_window_poll(struct weiri_window *window, weir_tensor *parts[], weir_error *error)
 {
+	enum weir_status status = pass(window, parts, error);
 	struct slot *slot;
+
+	if (status != WEIR_WOULD_BLOCK)
+		return status;
 
 	if (window->left_ns != 0)
 		note_return(window);

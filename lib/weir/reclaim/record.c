@@ -103,6 +103,7 @@ static void forget_calls(struct weiri_own *own)
 	own->tells_of_stalls = false;
 	own->skip = 0;
 	own->yields_from_ns = 0;
+	own->unlooked = 0;
 }
 
 /*

@@ -76,9 +76,15 @@
  *   succeed. A dequeue that finds the ring empty and closed therefore buries the free ticket first
  *   (free -> TOMB by CAS). From then on every enqueue meets TOMB, and by I2 none passes it. So no
  *   accepted value is lost, and the answer "closed and drained" is final.
+ * Overtaken. All producers want one slot, and all consumers one other. An operation that lost its CAS,
+ *   or that finds its ticket done, was overtaken: it pauses, for longer than others need for many
+ *   operations, and goes on at the hint (back_off.h). Meanwhile the slots and the hint stay in the
+ *   cache of the thread that is ahead. Without the pause each operation waits several times for a
+ *   line that another processor has just taken. A ticket may be done only because the hint was old;
+ *   then the hint does not move during the pause, and the walk makes no other one.
  * Progress: lock-free. If a CAS fails, or a ticket turns out to be done after the walk reached it,
- *   another operation has succeeded meanwhile. A walk from a hint that is d tickets old looks at
- *   about 10 + 2 log2(d) slots.
+ *   another operation has succeeded meanwhile. A pause ends whatever other threads do. A walk from a
+ *   hint that is d tickets old looks at about 10 + 2 log2(d) slots.
  * ABA: a state belongs to one lap and does not come back. After 2^61 laps (LTQ16), or 2^(62 - b)
  *   laps where cells have numbers of b bits (LTQ64), the state grows into TOMB, and the ring
  *   reports that it is closed. That takes at least 2^60 enqueues. In LTQ64 with fewer than 32
@@ -92,6 +98,7 @@
 #define WEIRI_RING_ALGORITHM_H
 
 #include "base/assert.h"
+#include "ring/back_off.h"
 #include "ring/layout.h"
 
 enum { STEPS_BEFORE_LEAP = 8 };
@@ -185,17 +192,6 @@ static WEIRI_COLD uint64_t leap(const weir_ring *ring, const struct slot_format 
 	return ticket_of(ring, done + 1);
 }
 
-/* Returns the next ticket of a walk that has made *steps single steps; `ticket` is done. */
-static WEIRI_ALWAYS_INLINE uint64_t walk_on(const weir_ring *ring, struct weiri_ring_shape shape,
-                                            const struct slot_format *format, uint64_t ticket, unsigned *steps,
-                                            enum done_by by)
-{
-	if (WEIRI_LIKELY(++*steps <= STEPS_BEFORE_LEAP))
-		return next_of(shape, ticket);
-	*steps = 0;
-	return leap(ring, format, ticket, by);
-}
-
 /* Leaves the hint that the next operation may begin at `ticket`. */
 static WEIRI_ALWAYS_INLINE void leave(_Atomic(uint64_t) *hint, uint64_t ticket)
 {
@@ -208,6 +204,25 @@ static WEIRI_ALWAYS_INLINE uint64_t begin(const _Atomic(uint64_t) *hint)
 {
 	/* [P4 acquire] pairs with leave(). */
 	return weiri_load_acquire(hint);
+}
+
+struct walk {
+	unsigned steps; /* single steps since the last leap */
+	struct weiri_race race;
+};
+
+/* Returns the next ticket of a walk; `ticket` is done. */
+static WEIRI_ALWAYS_INLINE uint64_t walk_on(const weir_ring *ring, struct weiri_ring_shape shape,
+                                            const struct slot_format *format, uint64_t ticket, struct walk *walk,
+                                            enum done_by by)
+{
+	if (!walk->race.goes_on)
+		return weiri_step_aside(by == BY_ENQUEUE ? &ring->tail_hint : &ring->head_hint, next_of(shape, ticket),
+		                        &walk->race);
+	if (WEIRI_LIKELY(++walk->steps <= STEPS_BEFORE_LEAP))
+		return next_of(shape, ticket);
+	walk->steps = 0;
+	return leap(ring, format, ticket, by);
 }
 
 static WEIRI_ALWAYS_INLINE bool is_closed(const weir_ring *ring)
@@ -224,7 +239,7 @@ static WEIRI_ALWAYS_INLINE size_t walk_enqueue(weir_ring *ring, const struct slo
                                                const uint64_t values[], size_t count, enum weir_status *status)
 {
 	const struct weiri_ring_shape shape = ring->shape;
-	unsigned steps = 0;
+	struct walk walk = {0};
 	size_t done = 0;
 
 	*status = WEIR_OK;
@@ -236,6 +251,8 @@ static WEIRI_ALWAYS_INLINE size_t walk_enqueue(weir_ring *ring, const struct slo
 			if (WEIRI_LIKELY(format->fill(ring, index, &seen, values[done]))) {
 				done++;
 				ticket = next_of(shape, ticket);
+			} else {
+				ticket = weiri_step_aside(&ring->tail_hint, ticket, &walk.race);
 			}
 		} else if (seen.state < free_in(shape, ticket)) {
 			*status = WEIR_WOULD_BLOCK;
@@ -244,7 +261,7 @@ static WEIRI_ALWAYS_INLINE size_t walk_enqueue(weir_ring *ring, const struct slo
 			*status = WEIR_CANCELLED;
 			break;
 		} else {
-			ticket = walk_on(ring, shape, format, ticket, &steps, BY_ENQUEUE);
+			ticket = walk_on(ring, shape, format, ticket, &walk, BY_ENQUEUE);
 		}
 	}
 	WEIR_ASSERT_INSTANT(weiri_ring_assert_laps(ring));
@@ -290,7 +307,7 @@ static WEIRI_ALWAYS_INLINE size_t walk_dequeue(weir_ring *ring, const struct slo
                                                weiri_ring_before *before, enum weir_status *status)
 {
 	const struct weiri_ring_shape shape = ring->shape;
-	unsigned steps = 0;
+	struct walk walk = {0};
 	size_t done = 0;
 
 	*status = WEIR_OK;
@@ -303,9 +320,11 @@ static WEIRI_ALWAYS_INLINE size_t walk_dequeue(weir_ring *ring, const struct slo
 			break;
 		}
 		if (WEIRI_LIKELY(seen.state == full_in(shape, ticket))) {
+			ticket = next_of(shape, ticket); /* drained in any case, by this thread or another */
 			if (WEIRI_LIKELY(format->drain(ring, index, &seen, &values[done])))
 				done++;
-			ticket = next_of(shape, ticket); /* drained, by this thread or another */
+			else
+				ticket = weiri_step_aside(&ring->head_hint, ticket, &walk.race);
 		} else if (seen.state <= free_in(shape, ticket)) {
 			/* Less only in damaged memory (shm/frames.c). */
 			if (end_of_ring(ring, format, ticket, &seen, at_end, status))
@@ -315,7 +334,7 @@ static WEIRI_ALWAYS_INLINE size_t walk_dequeue(weir_ring *ring, const struct slo
 			*status = WEIR_OUT_OF_RANGE;
 			break;
 		} else {
-			ticket = walk_on(ring, shape, format, ticket, &steps, BY_DEQUEUE);
+			ticket = walk_on(ring, shape, format, ticket, &walk, BY_DEQUEUE);
 		}
 	}
 	WEIR_ASSERT_INSTANT(weiri_ring_assert_laps(ring));
@@ -329,7 +348,7 @@ static inline bool walk_has_value(const weir_ring *ring, const struct slot_forma
 {
 	const struct weiri_ring_shape shape = ring->shape;
 	uint64_t ticket = begin(&ring->head_hint);
-	unsigned steps = 0;
+	struct walk walk = {.race.goes_on = true};
 
 	for (;;) {
 		uint64_t state = format->look(ring, index_of(shape, ticket)).state;
@@ -338,7 +357,7 @@ static inline bool walk_has_value(const weir_ring *ring, const struct slot_forma
 			return true;
 		if (state == free_in(shape, ticket) || state >= STATE_TOMB)
 			return false;
-		ticket = walk_on(ring, shape, format, ticket, &steps, BY_DEQUEUE);
+		ticket = walk_on(ring, shape, format, ticket, &walk, BY_DEQUEUE);
 	}
 }
 
@@ -350,7 +369,7 @@ static inline bool walk_has_room(const weir_ring *ring, const struct slot_format
 {
 	const struct weiri_ring_shape shape = ring->shape;
 	uint64_t ticket = begin(&ring->tail_hint);
-	unsigned steps = 0;
+	struct walk walk = {.race.goes_on = true};
 
 	for (;;) {
 		uint64_t state = format->look(ring, index_of(shape, ticket)).state;
@@ -359,7 +378,7 @@ static inline bool walk_has_room(const weir_ring *ring, const struct slot_format
 			return true;
 		if (state < free_in(shape, ticket) || state >= STATE_TOMB)
 			return false;
-		ticket = walk_on(ring, shape, format, ticket, &steps, BY_ENQUEUE);
+		ticket = walk_on(ring, shape, format, ticket, &walk, BY_ENQUEUE);
 	}
 }
 

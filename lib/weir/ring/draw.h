@@ -131,12 +131,11 @@ static inline uint64_t random_below(uint64_t *row, uint64_t below)
 
 /* Walks from *ticket to the first value. Returns WEIR_OK, or why there is none. */
 static WEIRI_ALWAYS_INLINE enum weir_status find_value(weir_ring *ring, const struct slot_format *format,
-                                                       enum weiri_ring_at_end at_end, uint64_t *ticket,
-                                                       struct look *seen)
+                                                       enum weiri_ring_at_end at_end, struct walk *walk,
+                                                       uint64_t *ticket, struct look *seen)
 {
 	const struct weiri_ring_shape shape = ring->shape;
 	enum weir_status status;
-	unsigned steps = 0;
 
 	for (;;) {
 		*seen = format->look(ring, index_of(shape, *ticket));
@@ -148,7 +147,7 @@ static WEIRI_ALWAYS_INLINE enum weir_status find_value(weir_ring *ring, const st
 		} else if (seen->state >= STATE_TOMB) {
 			return WEIR_OUT_OF_RANGE;
 		} else {
-			*ticket = walk_on(ring, shape, format, *ticket, &steps, BY_DEQUEUE);
+			*ticket = walk_on(ring, shape, format, *ticket, walk, BY_DEQUEUE);
 		}
 	}
 }
@@ -185,12 +184,13 @@ static WEIRI_ALWAYS_INLINE enum weir_status walk_draw(weir_ring *ring, const str
                                                       uint64_t *value)
 {
 	uint64_t head = begin(&ring->head_hint);
+	struct walk walk = {0};
 	struct range inside;
 	struct look seen;
 	struct hand hand;
 
-	do {
-		enum weir_status status = find_value(ring, format, draw->at_end, &head, &seen);
+	for (;;) {
+		enum weir_status status = find_value(ring, format, draw->at_end, &walk, &head, &seen);
 
 		if (WEIRI_UNLIKELY(status != WEIR_OK))
 			return status;
@@ -198,7 +198,11 @@ static WEIRI_ALWAYS_INLINE enum weir_status walk_draw(weir_ring *ring, const str
 		/* The close lifts the minimum. It is read last: if it is not seen, the minimum held. */
 		if (WEIRI_UNLIKELY(count_of(ring, inside) <= draw->min_left) && !is_closed(ring))
 			return WEIR_WOULD_BLOCK;
-	} while (WEIRI_UNLIKELY(!hands->pick_up(ring, index_of(ring->shape, head), &seen, &hand)));
+		if (WEIRI_LIKELY(hands->pick_up(ring, index_of(ring->shape, head), &seen, &hand)))
+			break;
+		/* The head may still be there: an exchange changes a slot, too. */
+		head = weiri_step_aside(&ring->head_hint, head, &walk.race);
+	}
 	WEIR_ASSERT_INSTANT(weiri_ring_assert_laps(ring));
 	inside.first = next_of(ring->shape, head);
 	leave(&ring->head_hint, inside.first);

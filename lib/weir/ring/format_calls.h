@@ -9,6 +9,8 @@
 #error "define `format`, `hands` and RING_FORMAT first"
 #endif
 
+#include "ring/in_step.h"
+
 static size_t enqueue(weir_ring *ring, const uint64_t values[], size_t count, bool admitted, enum weir_status *status)
 {
 	if (is_closed(ring) && !admitted) {
@@ -49,9 +51,17 @@ const struct weiri_ring_ops RING_FORMAT(ops) = {enqueue, dequeue, counts, has_va
 static WEIRI_NOINLINE enum weir_status enqueue_from(weir_ring *ring, uint64_t value, uint64_t ticket)
 {
 	enum weir_status status;
+	enum weiri_step step = WEIRI_STEP_FIRST;
 
-	(void)walk_enqueue(ring, &format, ticket, &value, 1, &status);
-	return status;
+	for (;;) {
+		(void)walk_enqueue(ring, &format, ticket, &value, 1, &status);
+		if (status != WEIR_WOULD_BLOCK)
+			return status;
+		step = weiri_step(&ring->tail_hint, &ring->full_at, step);
+		if (step != WEIRI_STEP_PAUSED)
+			return status;
+		ticket = begin(&ring->tail_hint);
+	}
 }
 
 enum weir_status RING_FORMAT(enqueue)(weir_ring *ring, uint64_t value)
@@ -66,9 +76,17 @@ enum weir_status RING_FORMAT(enqueue)(weir_ring *ring, uint64_t value)
 static WEIRI_NOINLINE enum weir_status dequeue_from(weir_ring *ring, uint64_t *value, uint64_t ticket)
 {
 	enum weir_status status;
+	enum weiri_step step = WEIRI_STEP_FIRST;
 
-	(void)walk_dequeue(ring, &format, ticket, value, 1, WEIRI_RING_SEAL, NULL, &status);
-	return status;
+	for (;;) {
+		(void)walk_dequeue(ring, &format, ticket, value, 1, WEIRI_RING_SEAL, NULL, &status);
+		if (status != WEIR_WOULD_BLOCK)
+			return status;
+		step = weiri_step(&ring->head_hint, &ring->empty_at, step);
+		if (step != WEIRI_STEP_PAUSED)
+			return status;
+		ticket = begin(&ring->head_hint);
+	}
 }
 
 enum weir_status RING_FORMAT(dequeue)(weir_ring *ring, uint64_t *value)

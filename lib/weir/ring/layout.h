@@ -32,11 +32,13 @@ struct weir_ring {
 
 	/* Producers; closers. */
 	WEIRI_ALIGNED_APART _Atomic(uint64_t) tail_hint;
-	_Atomic(uint32_t) closed; /* 1: an enqueue that reads it is refused, unless admitted */
-	_Atomic(uint64_t) limit;  /* SPAN16: there is room for the tickets below */
+	_Atomic(uint32_t) closed;  /* 1: an enqueue that reads it is refused, unless admitted */
+	_Atomic(uint64_t) limit;   /* SPAN16: there is room for the tickets below */
+	_Atomic(uint64_t) full_at; /* when a producer was refused last (in_step.h) */
 	/* Consumers. */
 	WEIRI_ALIGNED_APART _Atomic(uint64_t) head_hint;
-	_Atomic(uint64_t) head; /* SPAN16, which has no head_hint: {ticket, offset} of the next value */
+	_Atomic(uint64_t) head;     /* SPAN16, which has no head_hint: {ticket, offset} of the next value */
+	_Atomic(uint64_t) empty_at; /* when a consumer was refused last (in_step.h) */
 	WEIRI_ALIGNED_APART char end[];
 };
 

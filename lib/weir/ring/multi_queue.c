@@ -5,9 +5,10 @@
  * Algorithm. MultiQueues (Rihani, Sanders, Dementiev, SPAA 2015). A put goes into a lane drawn at
  * random. A take compares the first keys of two random lanes and takes from the lane with the
  * smaller one. With stickiness s (Williams, Sanders, Dementiev, ESA 2021) a thread draws again only
- * after s calls, so that lanes stay in its cache. If several draws find nothing, the take tries all
- * lanes in turn. The difference: the lanes of those papers have locks. These lanes are lock-free
- * queues (priority_queue.c), so a stalled thread blocks no lane.
+ * after s calls, so that lanes stay in its cache. If the two lanes are empty, the take looks into the
+ * lane of its thread's last put. If several draws find nothing, it tries all lanes in turn. The
+ * difference: the lanes of those papers have locks. These lanes are lock-free queues
+ * (priority_queue.c), so a stalled thread blocks no lane.
  *
  * Order: strict among the items of one lane. How many smaller keys a take passes over depends on
  *   the number of lanes, not on the number of items.
@@ -183,6 +184,7 @@ static WEIRI_ALWAYS_INLINE struct weiri_drawn *draw_for(const weir_multi_queue *
 	*drawn = (struct weiri_drawn){.queue = queue->number,
 	                              .random = (weiri_fetch_add_relaxed(&threads_drawing, 1u) + 1) *
 	                                        UINT64_C(0x9E3779B97F4A7C15)};
+	drawn->put_lane = draw_below(drawn, queue->lanes); /* a thread that only takes begins anywhere, too */
 	return drawn;
 }
 
@@ -227,6 +229,10 @@ static uint32_t better_lane(const weir_multi_queue *queue, uint32_t a, uint32_t 
 	return has_a ? a : has_b ? b : queue->lanes;
 }
 
+/*
+ * Takes from lanes that it draws. If both are empty, so are most: it looks into the lane of this
+ * thread's last put, which is near, and where a thread that takes what it has put finds it.
+ */
 static enum weir_status take_drawn(const weir_multi_queue *queue, struct weiri_drawn *drawn, int64_t *key,
                                    uint64_t *value)
 {
@@ -238,7 +244,9 @@ static enum weir_status take_drawn(const weir_multi_queue *queue, struct weiri_d
 			drawn->takes_left = queue->stickiness - 1;
 		}
 		lane = better_lane(queue, drawn->take_lanes[0], drawn->take_lanes[1]);
-		if (lane < queue->lanes && weiri_priority_queue_take(queue->lane[lane], NULL, key, value) == WEIR_OK)
+		if (lane == queue->lanes)
+			lane = drawn->put_lane;
+		if (weiri_priority_queue_take(queue->lane[lane], NULL, key, value) == WEIR_OK)
 			return WEIR_OK;
 		drawn->takes_left = 0;
 	}

@@ -93,6 +93,8 @@
  *   A walk from a hint that is d tickets old looks at about 10 + 2 log2(d) slots while spans have
  *   one length. A probe into the middle of a longer span finds nothing, so in the worst case it
  *   looks at each span of the last lap once.
+ *   An operation that was overtaken pauses, as in algorithm.h: an enqueue when the ticket at the hint is
+ *   covered, or its CAS fails; a dequeue when the head is not where this operation saw it last.
  * Bound. LAST ticket: 2^56, or 2^54 laps. From there on the ring says "full". 500 million values a
  *   second take four years to that.
  * Mixed sizes: as in ltq16.c. On a machine without a CAS16 the file compiles to refusals.
@@ -102,6 +104,7 @@
 #include "ring/span16.h"
 
 #include "base/assert.h"
+#include "ring/back_off.h"
 #include "ring/place.h"
 
 #if defined(__x86_64__) && defined(__GCC_HAVE_SYNC_COMPARE_AND_SWAP_16)
@@ -173,7 +176,7 @@ static WEIRI_ALWAYS_INLINE void look_at_tail(const weir_ring *ring, struct tail 
 }
 
 /* Walks from tail->ticket to the tail. Returns false if the ring is closed and drained. */
-static WEIRI_ALWAYS_INLINE bool find_tail(const weir_ring *ring, struct tail *tail)
+static WEIRI_ALWAYS_INLINE bool find_tail(const weir_ring *ring, struct tail *tail, struct weiri_race *race)
 {
 	unsigned steps = 0;
 
@@ -184,7 +187,9 @@ static WEIRI_ALWAYS_INLINE bool find_tail(const weir_ring *ring, struct tail *ta
 		if (WEIRI_LIKELY(tail->seen < base_of(ring, tail->ticket)))
 			return true;
 		tail->ticket = end_of(ring, tail->ticket, tail->seen);
-		if (++steps > STEPS_BEFORE_LEAP) {
+		if (!race->goes_on) {
+			tail->ticket = weiri_step_aside(&ring->tail_hint, tail->ticket, race);
+		} else if (++steps > STEPS_BEFORE_LEAP) {
 			steps = 0;
 			tail->ticket = leap(ring, tail->ticket);
 		}
@@ -261,9 +266,10 @@ static WEIRI_ALWAYS_INLINE struct tail begin_at_tail(const weir_ring *ring)
 }
 
 /* Finds the tail and the room there, at most *length. Returns WEIR_OK if there is some. */
-static WEIRI_ALWAYS_INLINE enum weir_status look_for_room(weir_ring *ring, struct tail *tail, uint64_t *length)
+static WEIRI_ALWAYS_INLINE enum weir_status look_for_room(weir_ring *ring, struct tail *tail, struct weiri_race *race,
+                                                          uint64_t *length)
 {
-	if (!find_tail(ring, tail))
+	if (!find_tail(ring, tail, race))
 		return WEIR_CANCELLED;
 	*length = room_for(ring, tail->ticket, *length);
 	return *length != 0 ? WEIR_OK : WEIR_WOULD_BLOCK;
@@ -273,11 +279,12 @@ static WEIRI_ALWAYS_INLINE enum weir_status look_for_room(weir_ring *ring, struc
 
 static WEIRI_NOINLINE enum weir_status enqueue_from(weir_ring *ring, struct tail tail, uint64_t value)
 {
+	struct weiri_race race = {0};
 	enum weir_status status;
 	uint64_t one = 1;
 
 	do
-		status = look_for_room(ring, &tail, &one);
+		status = look_for_room(ring, &tail, &race, &one);
 	while (status == WEIR_OK && !publish(ring, &tail, 1, value));
 	return status;
 }
@@ -360,8 +367,8 @@ static WEIRI_ALWAYS_INLINE void write_cells(weir_ring *ring, uint64_t place, con
  * Enqueues a span of up to `length` values, for which there was room at the tail. Returns its
  * length, or 0 and *status.
  */
-static uint64_t enqueue_span(weir_ring *ring, struct tail *tail, const uint64_t values[], uint64_t length,
-                             enum weir_status *status)
+static uint64_t enqueue_span(weir_ring *ring, struct tail *tail, struct weiri_race *race, const uint64_t values[],
+                             uint64_t length, enum weir_status *status)
 {
 	uint64_t next;
 	struct arena *arena = length > 1 ? borrow_any(ring, &next) : NULL;
@@ -375,7 +382,7 @@ static uint64_t enqueue_span(weir_ring *ring, struct tail *tail, const uint64_t 
 	write_cells(ring, next, values, length);
 	do /* the room may shrink, and then so does the span */
 		published = publish(ring, tail, length, length > 1 ? next : values[0]);
-	while (!published && (*status = look_for_room(ring, tail, &length)) == WEIR_OK);
+	while (!published && (*status = look_for_room(ring, tail, race, &length)) == WEIR_OK);
 	give_back(arena, published ? next + length : next);
 	return published ? length : 0;
 }
@@ -384,6 +391,7 @@ static uint64_t enqueue_span(weir_ring *ring, struct tail *tail, const uint64_t 
 static WEIRI_NOINLINE size_t enqueue_spans(weir_ring *ring, const uint64_t values[], size_t count,
                                            enum weir_status *status)
 {
+	struct weiri_race race = {0};
 	size_t done = 0;
 
 	while (done < count) {
@@ -394,9 +402,9 @@ static WEIRI_NOINLINE size_t enqueue_spans(weir_ring *ring, const uint64_t value
 		 */
 		uint64_t length = count - done < longest(ring->capacity) ? count - done : longest(ring->capacity);
 
-		*status = look_for_room(ring, &tail, &length);
+		*status = look_for_room(ring, &tail, &race, &length);
 		if (*status == WEIR_OK)
-			done += enqueue_span(ring, &tail, values + done, length, status);
+			done += enqueue_span(ring, &tail, &race, values + done, length, status);
 		if (*status != WEIR_OK)
 			break;
 	}
@@ -558,24 +566,37 @@ static bool end_of_ring(weir_ring *ring, uint64_t ticket, enum weiri_ring_at_end
 	       (state < base_of(ring, ticket) && weiri_cas_release(&slot->state, &state, state | SPAN_TOMB));
 }
 
-/* Dequeues up to `count` values. *status says why fewer came out. */
-static WEIRI_NOINLINE size_t dequeue_spans(weir_ring *ring, uint64_t values[], size_t count,
+/*
+ * Dequeues up to `count` values. *status says why fewer came out. `head` is the head as this operation saw
+ * it first.
+ */
+static WEIRI_NOINLINE size_t dequeue_spans(weir_ring *ring, uint64_t head, uint64_t values[], size_t count,
                                            enum weiri_ring_at_end at_end, weiri_ring_before *before,
                                            enum weir_status *status)
 {
+	struct weiri_race race = {0};
 	size_t done = 0;
 
 	*status = WEIR_OK;
 	while (done < count) {
-		uint64_t head = begin_at_head(ring);
-		struct copy copy = {ticket_in(head), offset_in(head), 0};
-		enum copied copied = copy_out(ring, &copy, values + done, count - done, before);
+		uint64_t seen = head;
+		struct copy copy;
+		enum copied copied;
 
+		head = begin_at_head(ring);
+		if (head != seen) { /* another dequeue came first */
+			weiri_back_off(&race);
+			head = begin_at_head(ring);
+		}
+		copy = (struct copy){ticket_in(head), offset_in(head), 0};
+		copied = copy_out(ring, &copy, values + done, count - done, before);
 		if (copied == COPY_STALE)
 			continue;
 		if (copy.count != 0) { /* then it looks again, if that is not all */
-			if (move(ring, head, copy.ticket, copy.offset))
+			if (move(ring, head, copy.ticket, copy.offset)) {
 				done += copy.count;
+				head = copy.ticket << OFFSET_BITS | copy.offset;
+			}
 		} else if (copied == COPY_PRECEDED) {
 			*status = WEIR_ABORTED;
 			break;
@@ -595,10 +616,9 @@ static WEIRI_NOINLINE size_t dequeue_spans(weir_ring *ring, uint64_t values[], s
  * The common case of a batch: the span at the head has all values that are wanted. Returns false if
  * nothing was done.
  */
-static WEIRI_ALWAYS_INLINE bool dequeue_batch_at_head(weir_ring *ring, uint64_t values[], size_t count,
-                                                      weiri_ring_before *before)
+static WEIRI_ALWAYS_INLINE bool dequeue_batch_at(weir_ring *ring, uint64_t head, uint64_t values[], size_t count,
+                                                 weiri_ring_before *before)
 {
-	uint64_t head = begin_at_head(ring);
 	struct copy copy = {ticket_in(head), offset_in(head), 0};
 	const struct span_slot *slot = slot_of(ring, copy.ticket);
 	uint64_t length = look(slot) - base_of(ring, copy.ticket);
@@ -612,16 +632,18 @@ static WEIRI_ALWAYS_INLINE bool dequeue_batch_at_head(weir_ring *ring, uint64_t 
 static size_t dequeue(weir_ring *ring, uint64_t values[], size_t count, enum weiri_ring_at_end at_end,
                       weiri_ring_before *before, enum weir_status *status)
 {
+	uint64_t head = begin_at_head(ring);
+
 	*status = WEIR_OK;
-	return count != 0 && WEIRI_LIKELY(dequeue_batch_at_head(ring, values, count, before))
+	return count != 0 && WEIRI_LIKELY(dequeue_batch_at(ring, head, values, count, before))
 	           ? count
-	           : dequeue_spans(ring, values, count, at_end, before, status);
+	           : dequeue_spans(ring, head, values, count, at_end, before, status);
 }
 
 /* The common case: a span of one value at the head. Returns false if nothing was done. */
-static WEIRI_ALWAYS_INLINE bool dequeue_at_head(weir_ring *ring, weiri_ring_before *before, uint64_t *value)
+static WEIRI_ALWAYS_INLINE bool dequeue_at(weir_ring *ring, uint64_t head, weiri_ring_before *before, uint64_t *value)
 {
-	uint64_t head = begin_at_head(ring), ticket = ticket_in(head), held;
+	uint64_t ticket = ticket_in(head), held;
 	const struct span_slot *slot = slot_of(ring, ticket);
 
 	if (WEIRI_UNLIKELY(look(slot) != base_of(ring, ticket) + 1) || WEIRI_UNLIKELY(is_preceded(before)))
@@ -633,26 +655,32 @@ static WEIRI_ALWAYS_INLINE bool dequeue_at_head(weir_ring *ring, weiri_ring_befo
 	return true;
 }
 
-static WEIRI_NOINLINE enum weir_status dequeue_one(weir_ring *ring, uint64_t *value, enum weiri_ring_at_end at_end,
-                                                   weiri_ring_before *before)
+static WEIRI_NOINLINE enum weir_status dequeue_one(weir_ring *ring, uint64_t head, uint64_t *value,
+                                                   enum weiri_ring_at_end at_end, weiri_ring_before *before)
 {
 	enum weir_status status;
 	uint64_t held;
 
-	if (dequeue_spans(ring, &held, 1, at_end, before, &status) != 0)
+	if (dequeue_spans(ring, head, &held, 1, at_end, before, &status) != 0)
 		*value = held;
 	return status;
 }
 
 enum weir_status weiri_span16_dequeue(weir_ring *ring, uint64_t *value)
 {
-	return WEIRI_LIKELY(dequeue_at_head(ring, NULL, value)) ? WEIR_OK : dequeue_one(ring, value, WEIRI_RING_SEAL, NULL);
+	uint64_t head = begin_at_head(ring);
+
+	return WEIRI_LIKELY(dequeue_at(ring, head, NULL, value)) ? WEIR_OK
+	                                                         : dequeue_one(ring, head, value, WEIRI_RING_SEAL, NULL);
 }
 
 enum weir_status weiri_span16_dequeue_behind(weir_ring *ring, uint64_t *value, weiri_ring_before *before)
 {
-	return WEIRI_LIKELY(dequeue_at_head(ring, before, value)) ? WEIR_OK
-	                                                          : dequeue_one(ring, value, WEIRI_RING_LEAVE, before);
+	uint64_t head = begin_at_head(ring);
+
+	return WEIRI_LIKELY(dequeue_at(ring, head, before, value))
+	           ? WEIR_OK
+	           : dequeue_one(ring, head, value, WEIRI_RING_LEAVE, before);
 }
 
 /* -- answers ----------------------------------------------------------------------------------- */
@@ -690,10 +718,11 @@ static bool has_value(const weir_ring *ring)
 /* Linearization: as a refusal of enqueue(). */
 static bool has_room(const weir_ring *ring)
 {
+	struct weiri_race race = {.goes_on = true};
 	struct tail tail = begin_at_tail(ring);
 	uint64_t head;
 
-	if (!find_tail(ring, &tail))
+	if (!find_tail(ring, &tail, &race))
 		return false;
 	/* [seq_cst S; P2 acquire] as in refresh_limit(). */
 	head = weiri_load_seq_cst(&ring->head);
