@@ -28,7 +28,7 @@ uint64_t weiri_settle_pause_ns = 1000000;
 
 /* Written by few collections, read by all. */
 static _Alignas(WEIRI_APART) _Atomic(uint64_t) weiri_settled;
-static _Atomic(uint64_t) settle_again_ns;
+static _Atomic(uint64_t) last_turn_ns;
 
 WEIRI_NOINLINE void weiri_announce(struct weiri_record *record, uint64_t era)
 {
@@ -59,7 +59,7 @@ void weiri_announce_after_fork(struct weiri_record *record)
 	/* [relaxed] the only thread, here and below */
 	weiri_store_relaxed(&record->fenced, 0u);
 	weiri_store_relaxed(&record->announced, 0u);
-	weiri_store_relaxed(&settle_again_ns, 0u);
+	weiri_store_relaxed(&last_turn_ns, 0u);
 }
 
 uint64_t weiri_announcements_settled(void)
@@ -104,9 +104,9 @@ static bool anyone_announced(const struct weiri_record *mine, uint64_t era, uint
 static bool take_turn(uint64_t now)
 {
 	/* [relaxed] A time; one thread's CAS succeeds. */
-	uint64_t again = weiri_load_relaxed(&settle_again_ns);
+	uint64_t turn = weiri_load_relaxed(&last_turn_ns);
 
-	return now >= again && weiri_cas_relaxed(&settle_again_ns, &again, now + weiri_settle_pause_ns);
+	return now >= turn + weiri_settle_pause_ns && weiri_cas_relaxed(&last_turn_ns, &turn, now);
 }
 
 /* A membarrier has taken from began_ns until now. */
@@ -117,7 +117,7 @@ static void rest_after(uint64_t began_ns)
 	if (pause > longest_pause_ns)
 		pause = longest_pause_ns;
 	if (pause > weiri_settle_pause_ns)
-		weiri_store_relaxed(&settle_again_ns, now + pause); /* [relaxed] a time */
+		weiri_store_relaxed(&last_turn_ns, now + pause - weiri_settle_pause_ns); /* [relaxed] a time */
 }
 
 void weiri_announcements_settle(const struct weiri_record *mine, uint64_t era, bool all)
