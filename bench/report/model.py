@@ -13,7 +13,7 @@ Points with more threads than processors are left out: they show how a scheduler
 not how an operation scales. Resampling the repetitions gives an interval.
 
 What the model may claim was measured on a machine of 16 processors (docs/benchmarks.md). Fitted to
-1 and 2 threads, it was wrong by up to 19 times at 16: from one thread to two, lines begin to move,
+1 and 2 threads, it was wrong by up to 37 times at 16: from one thread to two, lines begin to move,
 and this step says little about the next ones. So a model needs three points, and it reaches to
 twice the largest of them. Where a result has four points, the section also shows the check: what
 the model says of the last point if it knows only those before.
