@@ -277,7 +277,7 @@ static enum weir_status take_turn(weir_iterator *iterator, enum weiri_help help,
 		return WEIR_OK;
 	if (help == WEIRI_HELP_ALWAYS)
 		return wait_awake(iterator, deadline_ns, cancel, error);
-	if (cancel == NULL && deadline_ns != 0 && weiri_turn_take_soon(&iterator->turn))
+	if (cancel == NULL && deadline_ns != 0 && weiri_turn_take_soon(&iterator->turn, deadline_ns))
 		return WEIR_OK;
 	return wait_for_turn(iterator, deadline_ns, cancel, error);
 }

@@ -43,6 +43,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <weir/time.h>
+
 #include "base/atomic.h"
 
 enum weiri_turn_state { WEIRI_TURN_FREE = 0, WEIRI_TURN_TAKEN = 1, WEIRI_TURN_AGAIN = 2, WEIRI_TURN_STUCK = 3 };
@@ -109,10 +111,11 @@ static inline bool weiri_turn_stick(struct weiri_turn *turn)
 }
 
 #if defined(WEIRI_UNDER_MODEL)
-enum { WEIRI_TURN_PAUSES = 0, WEIRI_TURN_YIELDS = 0 };
+enum { WEIRI_TURN_PAUSES = 0, WEIRI_TURN_YIELDS = 0, WEIRI_TURN_LOOK_NS = 0 };
 #else
-enum { WEIRI_TURN_PAUSES = 200, WEIRI_TURN_YIELDS = 8 };
+enum { WEIRI_TURN_PAUSES = 200, WEIRI_TURN_YIELDS = 8, WEIRI_TURN_LOOK_NS = 50000 };
 #endif
+enum { WEIRI_TURN_FIRST_PAUSES = 64, WEIRI_TURN_MOST_PAUSES = 256, WEIRI_TURN_SHORT_YIELD_NS = 2000 };
 
 /*
  * Called by the holder, before it sticks and sleeps: what is under way on another processor often
@@ -132,12 +135,50 @@ static inline bool weiri_turn_linger(const struct weiri_turn *turn)
 	return false;
 }
 
+/* Returns true if no other thread wants this processor. */
+static inline bool weiri_turn_is_alone_here(void)
+{
+	uint64_t before = weir_now_ns();
+
+	(void)sched_yield();
+	return weir_now_ns() - before <= WEIRI_TURN_SHORT_YIELD_NS;
+}
+
+/*
+ * Looks for the turn with pauses that grow, and returns true if the caller now has it. A turn that is
+ * given to a thread that sleeps is nobody's until that runs: some 10 us, in which a short poll could have
+ * run a hundred times, and in which others go to sleep, too (as in run/critical_section.c). It stops at a
+ * turn that is stuck, and if another thread wants the processor, which may be the holder.
+ */
+static inline bool weiri_turn_look(struct weiri_turn *turn, uint64_t deadline_ns)
+{
+	const uint64_t begin = weir_now_ns();
+	uint64_t now = begin;
+	unsigned pauses = WEIRI_TURN_FIRST_PAUSES;
+
+	for (int looks = 0; now - begin < WEIRI_TURN_LOOK_NS && now < deadline_ns; looks++, now = weir_now_ns()) {
+		if (looks == 0 && !weiri_turn_is_alone_here())
+			return false;
+		for (unsigned i = 0; i < pauses; i++)
+			weiri_pause();
+		if (weiri_turn_take(turn))
+			return true;
+		/* [relaxed] a look. */
+		if (weiri_load_relaxed(&turn->state) == WEIRI_TURN_STUCK)
+			return false;
+		pauses = pauses < WEIRI_TURN_MOST_PAUSES ? 2 * pauses : WEIRI_TURN_MOST_PAUSES;
+	}
+	return false;
+}
+
 /*
  * Called by a thread without the turn, before it waits for it. Returns true if the caller now has
  * the turn.
  */
-static inline bool weiri_turn_take_soon(struct weiri_turn *turn)
+static inline bool weiri_turn_take_soon(struct weiri_turn *turn, uint64_t deadline_ns)
 {
+	if (weiri_turn_look(turn, deadline_ns))
+		return true;
 	for (int i = 0; i < WEIRI_TURN_YIELDS; i++) {
 		(void)sched_yield();
 		if (weiri_turn_take(turn))
