@@ -275,8 +275,6 @@ Test(queue, a_deadline_of_zero_tries_once)
 	cr_expect_eq(weir_queue_dequeue(queue, &got, 0, NULL, &error), WEIR_DEADLINE_EXCEEDED);
 	cr_expect_eq(error.code, WEIR_DEADLINE_EXCEEDED);
 	cr_expect_not_null(strstr(error.message, "\"test\""), "%s", error.message);
-	cr_expect_eq(weir_queue_dequeue(queue, &got, 1, NULL, &error), WEIR_DEADLINE_EXCEEDED);
-	cr_expect_not_null(strstr(error.message, "had passed before dequeue could wait"), "%s", error.message);
 	cr_expect_eq(number_of(got), 4711);
 	cr_expect_eq(weir_queue_enqueue(queue, item(1), 0, NULL, NULL), WEIR_OK);
 	cr_expect_eq(weir_queue_enqueue(queue, item(2), 0, NULL, &error), WEIR_DEADLINE_EXCEEDED);

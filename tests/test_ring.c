@@ -10,6 +10,7 @@
 
 #include "base/atomic.h"
 #include "failing_allocator.h"
+#include "ring/back_off.h"
 #include "ring/in_step.h"
 #include "ring/ring.h"
 #include "ring/span16.h"
@@ -60,6 +61,14 @@ static void fill_and_drain(weir_ring *ring, size_t capacity)
 		cr_assert_eq(weir_ring_try_dequeue(ring, &value), WEIR_WOULD_BLOCK);
 		cr_assert_eq(value, 77, "untouched");
 	}
+}
+
+Test(ring, what_any_process_wrote_into_a_hint_makes_no_tombstone)
+{
+	struct weiri_race race = {0};
+	_Atomic(uint64_t) hint = (UINT64_C(1) << 63) + 1;
+
+	cr_expect_eq(weiri_step_aside(&hint, 0, &race), 1, "shm/frames.c, X4");
 }
 
 Test(ring, holds_exactly_its_capacity_in_order)

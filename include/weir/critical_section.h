@@ -32,7 +32,7 @@
  *
  * Waiting. A thread that finds the section taken looks for up to 100 us whether it becomes free, with
  * pauses between the looks, before it waits in a queue. It does not look if the section is fair, if the
- * call has a token, or if another thread wants its processor; and it looks in one of 64 waits only,
+ * call has a token, or if another thread wants its processor; and it looks in one of 65 waits only,
  * as long as it finds that one execution stays inside for the whole time.
  *
  * Ordering. What an execution wrote is visible to all executions that enter later.
@@ -84,7 +84,7 @@ WEIR_API enum weir_status weir_critical_section_create(
 
 /*
  * Destroys the section. No other thread may use it. Accepts NULL. Errors: WEIR_FAILED_PRECONDITION,
- * and nothing happens, while an execution is inside or waits.
+ * and nothing happens, while an execution is inside or waits in the queue.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_critical_section_destroy(weir_critical_section *section,

@@ -101,7 +101,8 @@ WEIR_API enum weir_status weir_mpi_destroy(weir_mpi *mpi, weir_error *error);
 
 /*
  * The transport, a part of `mpi`. Its channels need shapes that are known, and each keeps the divisor
- * of its first reduction: one with another divisor gets WEIR_INVALID_ARGUMENT. NULL for NULL.
+ * of its first reduction: one with another divisor gets WEIR_INVALID_ARGUMENT, and as the other ranks may
+ * not be refused, later reductions of this rank fail. NULL for NULL.
  * @since 0.1
  */
 WEIR_API weir_transport *weir_mpi_transport(weir_mpi *mpi);

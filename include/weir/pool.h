@@ -80,7 +80,8 @@ WEIR_API enum weir_status weir_pool_create(const struct weir_pool_options *optio
  * It waits for runs in this pool that have not ended (weir/flow/callable.h), and runs their tasks,
  * and for calls of other threads that are submitting a task of a run or of a critical section.
  * From now on only these and tasks of the pool may use it. Accepts NULL. Errors:
- * WEIR_FAILED_PRECONDITION, and nothing happens, if called by such a task.
+ * WEIR_FAILED_PRECONDITION, and nothing happens, if called by such a task. A function that a run of this
+ * pool calls on the run's own caller must not make this call: it would wait for itself.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_pool_destroy(weir_pool *pool, weir_error *error);

@@ -19,7 +19,8 @@
  *
  * Memory. All of it is allocated at creation: about 33 bytes per item.
  *
- * Cost. An enqueue takes O(log n) expected steps, a dequeue O(1).
+ * Cost. An enqueue takes O(log n) expected steps, a dequeue O(1). A dequeue that another has overtaken
+ * pauses before it tries again: 64 pauses of the processor, at most 1,024 (25 to 50 us on x86-64).
  *
  * Stalled threads. A thread that is stalled inside an enqueue delays no other call. It occupies the
  * room for one value, and until it continues a closed queue is not reported as drained. A thread

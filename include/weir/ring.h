@@ -36,6 +36,8 @@
  * pauses once for 64 pauses and looks again, if the same happened within the 2 to 4 us before and
  * there was progress between: each side would otherwise wait for the line of the other at each
  * item. If the pause changes nothing, there is no other one for 60 us or more.
+ * Such a call reads the time stamp counter: a thread that may not (strict seccomp, PR_TSC_SIGSEGV) uses
+ * a _many call, or SPAN16.
  *
  * Ordering. What a thread wrote before it enqueued a value is visible to the thread that dequeues
  * the value. What a thread wrote before it closed the ring is visible to every thread that finds

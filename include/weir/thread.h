@@ -46,7 +46,8 @@ typedef int weir_thread_interrupt_fn(void *context);
  * also if the handler was installed with SA_RESTART.
  *
  * Only a signal that comes while the thread sleeps in the kernel is noticed. One that comes before,
- * in the microseconds between the begin of the call and the sleep, is noticed with the next signal.
+ * between the begin of the call and the sleep, is noticed with the next signal: that is some
+ * microseconds, and up to 0.1 ms of looks and a yield before a critical section.
  * So a program looks at its flag before it calls, and one that cannot bear the rest sends the signal
  * again.
  *

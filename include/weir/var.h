@@ -65,8 +65,8 @@
  * | weir_read_release      | 6, except as in (1)                                                  |
  *
  * Here r is the number of times that the call finds the era (docs/memory.md) moved, and must look
- * again. To be found moved r times, the era must be moved by 2^(r-1) collections that begin during
- * the call, so r <= 64. Calls made by a signal handler count on their own.
+ * again. To be found moved r times, the era must be moved 2^(r-1) times during the call, by
+ * collections and by threads that retire, so r <= 64. Calls made by a signal handler count on their own.
  *
  * Ordering. Every call is linearizable, snapshots and commits included: all versions of all
  * variables have one order, which agrees with real time. lib/weir/var/version.h has the algorithm

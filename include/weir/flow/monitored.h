@@ -136,7 +136,8 @@ struct weir_monitored_options {
 	const char *path; /* of the checkpoint; copied; NULL: there is none */
 	/* Besides the beginning and a clean end, a checkpoint is saved after each so many successful runs,
 	   and by the first run that succeeds so long after the last one; 0: not so. A run that finds that
-	   another thread writes one leaves it to that thread, which then saves once more. */
+	   another thread writes one leaves it to that thread, which saves until nothing is due: choose a period that is
+	   longer than a save. */
 	uint64_t save_every_runs;
 	uint64_t save_every_ns;
 	/* WEIR_COORDINATOR_CLEAN() of the codes that recover; 0: WEIR_UNAVAILABLE */

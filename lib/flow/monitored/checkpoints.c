@@ -3,7 +3,7 @@
  *
  * A thread that finds that a save is due takes the turn `saves`. If another thread has it, that may have
  * read the variables already: a save that is due by the count of runs then is left to it, by a seize
- * (data/turn.h). It saves once more before it gives the turn up, so the save is not lost and no thread
+ * (data/turn.h). It saves again before it gives the turn up, so the save is not lost and no thread
  * waits. If runs make saves due faster than one is written, the thread with the turn goes on saving. What
  * is due by time is due at the next run still, and is not left to anybody. A clean end saves once more.
  */

@@ -52,16 +52,40 @@ void weiri_step_submit(struct weiri_step *step, weir_task *task)
 	weiri_step_release(step, 1);
 }
 
+static void leave_pool(struct weiri_step *step)
+{
+	weir_pool *pool = step->pool;
+
+	if (weiri_countdown_arrive(&step->pool_users))
+		weiri_pool_let_go(pool);
+}
+
+bool weiri_step_help(struct weiri_step *step)
+{
+	size_t ran;
+
+	if (!step->pool_is_foreign)
+		return weir_pool_help(step->pool, 1) > 0;
+	if (!weiri_countdown_try_join(&step->pool_users))
+		return false;
+	ran = weir_pool_help(step->pool, 1);
+	leave_pool(step);
+	return ran > 0;
+}
+
 static void end_step(struct weiri_step *step)
 {
 	weiri_step_disconnect(step);
-	/* Each of its tasks runs or has run. Its memory, and a handle on it, may stay longer than the pool. */
-	if (step->pool_is_foreign)
-		weiri_pool_let_go(step->pool);
 	WEIR_ASSERT1(S1, !weiri_latch_is_set(&step->ended));
 	if (WEIRI_UNLIKELY(step->frame.trace != NULL))
 		weiri_trace_frame_ended(&step->frame, !weiri_latch_is_set(&step->incomplete));
 	weiri_latch_set(&step->ended);
+	/*
+	 * Each of its tasks runs or has run. Its memory, and a handle on it, may stay longer than the pool. Last:
+	 * the pool's owner may wait for the run once the pool is gone, and then finds that it has ended.
+	 */
+	if (step->pool_is_foreign)
+		leave_pool(step);
 }
 
 /* Ends a step on a thread other than its caller's, or on its caller's while that waits. */

@@ -197,7 +197,7 @@ static enum weir_status await(struct weiri_step *step, const char *call, reached
 		if (is_over(step))
 			return reached(step, fetch) ? WEIR_OK : weiri_step_outcome_so_far(step, error);
 		/* A task that polls submits itself again, so the deadline is looked at while there are tasks, too. */
-		if ((step->workers == 0 || weiri_inside_kernel()) && weir_pool_help(step->pool, 1) > 0 &&
+		if ((step->workers == 0 || weiri_inside_kernel()) && weiri_step_help(step) &&
 		    (deadline_ns == WEIR_NO_DEADLINE || weir_now_ns() < deadline_ns))
 			continue;
 		switch (weiri_signal_wait(&step->signal, seen, deadline_ns)) {

@@ -61,7 +61,7 @@ static bool await(struct weiri_step *step)
 		if (step->on_caller && run_handed(step))
 			continue;
 		/* A task that polls submits itself again, so the clock is looked at here too. */
-		if (step->caller_helps && weir_pool_help(step->pool, 1) > 0 &&
+		if (step->caller_helps && weiri_step_help(step) &&
 		    (deadline_ns == WEIR_NO_DEADLINE || weir_now_ns() < deadline_ns))
 			continue;
 		switch (weiri_signal_wait(&step->signal, seen, deadline_ns)) {

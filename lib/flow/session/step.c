@@ -286,8 +286,10 @@ enum weir_status weiri_step_create(const struct weiri_step_request *request, str
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "no memory for a step");
 	}
 	/* Until it ends: it may go on after its call has returned. */
-	if (step->pool_is_foreign)
+	if (step->pool_is_foreign) {
+		weiri_countdown_init(&step->pool_users, 1);
 		weiri_pool_hold(step->pool);
+	}
 	/* Its caller may wait while no thread runs a part of it. */
 	if (step->is_open)
 		weiri_step_connect(step);

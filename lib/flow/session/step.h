@@ -80,8 +80,10 @@ struct weiri_step {
 	bool is_open;         /* feeds and fetches come while it runs */
 	bool on_caller;       /* the caller runs everything: tasks go to `handoff` */
 	bool pool_is_foreign; /* not the session's: held until the step ends, it may end before the step's memory */
-	bool caller_helps;    /* the caller runs tasks of the pool while it waits */
-	bool may_be_left;     /* the caller need not wait for user code after a stop */
+	/* Of a foreign pool: the step until it ends, and each call that helps. The last one lets go of the pool. */
+	struct weiri_countdown pool_users;
+	bool caller_helps; /* the caller runs tasks of the pool while it waits */
+	bool may_be_left;  /* the caller need not wait for user code after a stop */
 	/* NULL in a plan that neither waits nor has user code; stays with the memory until it has been used */
 	weir_cancel *token;
 	struct weiri_latch connected; /* claimed by the thread that puts the hooks on */
@@ -176,6 +178,9 @@ enum weir_status weiri_step_outcome_so_far(struct weiri_step *step, weir_error *
 bool weiri_step_begin(struct weiri_step *step);
 /* Submits a task of this step to the pool. After this call the step may have been freed. */
 void weiri_step_submit(struct weiri_step *step, weir_task *task);
+
+/* Runs a task of the step's pool for a caller that waits. Returns false if there was none, or the pool may be gone. */
+bool weiri_step_help(struct weiri_step *step);
 /*
  * Tells the units that wait for a late feed that it has come, or that it never comes, and the step is
  * stopped. Runs what becomes ready, as far as it belongs on this thread.

@@ -258,7 +258,7 @@ static void begin(weir_mpi *mpi, weir_transfer *transfer, struct ended *ended)
 	} else if (mpi->broken) {
 		end(ended, transfer,
 		    weiri_fail(&transfer->failure, WEIR_FAILED_PRECONDITION,
-		               "mpi: rank %zu has left a reduction after it had sent its share, so the ranks may differ; end "
+		               "mpi: rank %zu has left a reduction that the other ranks make, so the ranks may differ; end "
 		               "the job, and start again from a checkpoint",
 		               mpi->transport.rank));
 	} else if (channel->flight != NULL) {
@@ -267,6 +267,8 @@ static void begin(weir_mpi *mpi, weir_transfer *transfer, struct ended *ended)
 		               "mpi: a reduction of rank %zu in channel %u is under way in another run; one runs at a time",
 		               mpi->transport.rank, number));
 	} else if (channel->compared && channel->divisor != transfer->reduction.divisor) {
+		/* MPI would pair the next share with that of the others for this reduction. */
+		mpi->broken = true;
 		end(ended, transfer,
 		    weiri_fail(&transfer->failure, WEIR_INVALID_ARGUMENT,
 		               "mpi: channel %u of rank %zu is open for the divisor %llu, got %llu", number,

@@ -111,9 +111,11 @@ static inline bool weiri_turn_stick(struct weiri_turn *turn)
 }
 
 #if defined(WEIRI_UNDER_MODEL)
-enum { WEIRI_TURN_PAUSES = 0, WEIRI_TURN_YIELDS = 0, WEIRI_TURN_LOOK_NS = 0 };
+enum { WEIRI_TURN_PAUSES = 0, WEIRI_TURN_YIELDS = 0 };
+static const uint64_t weiri_turn_look_ns = 0;
 #else
-enum { WEIRI_TURN_PAUSES = 200, WEIRI_TURN_YIELDS = 8, WEIRI_TURN_LOOK_NS = 50000 };
+enum { WEIRI_TURN_PAUSES = 200, WEIRI_TURN_YIELDS = 8 };
+static const uint64_t weiri_turn_look_ns = 50000;
 #endif
 enum { WEIRI_TURN_FIRST_PAUSES = 64, WEIRI_TURN_MOST_PAUSES = 256, WEIRI_TURN_SHORT_YIELD_NS = 2000 };
 
@@ -156,7 +158,7 @@ static inline bool weiri_turn_look(struct weiri_turn *turn, uint64_t deadline_ns
 	uint64_t now = begin;
 	unsigned pauses = WEIRI_TURN_FIRST_PAUSES;
 
-	for (int looks = 0; now - begin < WEIRI_TURN_LOOK_NS && now < deadline_ns; looks++, now = weir_now_ns()) {
+	for (int looks = 0; now - begin < weiri_turn_look_ns && now < deadline_ns; looks++, now = weir_now_ns()) {
 		if (looks == 0 && !weiri_turn_is_alone_here())
 			return false;
 		for (unsigned i = 0; i < pauses; i++)

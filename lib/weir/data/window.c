@@ -880,6 +880,8 @@ static WEIRI_COLD bool look_for_finished(struct weiri_window *window)
 		/* [P1 acquire] pairs with push_finished() */
 		while (may_help(window) && !has_finished(weiri_load_acquire(&window->finished)) && do_one(window, help))
 			;
+		if (may_help(window))
+			summon_for_rest(window); /* W6: it may have ended a call */
 		/* [as in look_in_order()] */
 		while (!has_finished(top) && !weiri_cas_acq_rel_or_acquire(&window->finished, &top, &awaited))
 			;

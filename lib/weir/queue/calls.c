@@ -1,44 +1,25 @@
 /*
  * calls.c - the public calls that move items: the fast path, and waiting for an operation.
  */
-#include <sched.h>
-
 #include "base/error.h"
 #include "base/probe.h"
 #include "queue/operation.h"
 #include "sync/cancel.h"
+#include "sync/yield.h"
 
 #if defined(WEIRI_UNDER_MODEL) /* stress/model: each look multiplies the executions, and shows nothing new */
 enum { YIELDS = 0 };
 #else
 enum { YIELDS = 3 };
 #endif
-/*
- * A yield that took longer gave the processor to a thread that does not use this queue, or to one
- * that is slow to come to it.
- */
-static const uint64_t long_yield_ns = 200000;
-/*
- * After such a yield the thread waits without a yield for so many times its length: it loses less than
- * 1 % of its time by yields, however many other threads want the processor.
- */
-enum { REST = 128 };
-static const uint64_t longest_yield_ns = 100000000; /* what counts at most: the thread may have been stopped */
 enum { SKIPPED = 256 }; /* descriptors that the thread then settles without a yield: tell_of_room() */
 
 /* Returns false if the yield took long. */
 static bool yield_once(struct weiri_own *own)
 {
-	uint64_t before = weir_now_ns(), took;
-
-	(void)sched_yield();
-	took = weir_now_ns() - before;
-	if (WEIRI_LIKELY(took <= long_yield_ns))
+	if (WEIRI_LIKELY(weiri_yield(own) <= WEIRI_LONG_YIELD_NS))
 		return true;
 	own->skip = SKIPPED;
-	if (took > longest_yield_ns)
-		took = longest_yield_ns;
-	own->yields_from_ns = before + took * (1 + REST);
 	return false;
 }
 
@@ -401,7 +382,7 @@ static WEIRI_COLD enum weir_status let_others_run(struct weiri_own *own, weir_qu
 
 	if ((queue->flags & WEIR_QUEUE_FAIR) != 0)
 		return status;
-	if (own->yields_from_ns != 0 && weir_now_ns() < own->yields_from_ns)
+	if (!weiri_may_yield(own))
 		return status;
 	for (int i = 0; i < YIELDS && goes_on && status == WEIR_WOULD_BLOCK; i++) {
 		goes_on = yield_once(own);
@@ -434,11 +415,6 @@ static WEIRI_NOINLINE enum weir_status move_one(weir_queue *queue, enum weir_que
 	if (deadline_ns == 0)
 		return weiri_fail(error, WEIR_DEADLINE_EXCEEDED, "queue \"%s\": %s", queue->name,
 		                  kind == WEIR_QUEUE_OP_ENQUEUE ? "no room at once" : "no item at once");
-	if (deadline_ns != WEIR_NO_DEADLINE && weir_now_ns() >= deadline_ns)
-		return weiri_fail(error, WEIR_DEADLINE_EXCEEDED,
-		                  "queue \"%s\": the deadline had passed before %s could wait (a deadline is a moment: "
-		                  "weir_deadline_in())",
-		                  queue->name, weiri_queue_verb(kind));
 	status = begin(queue, kind, item, 1, 0, &op, error);
 	return status == WEIR_OK ? run(record, op, deadline_ns, cancel, &done, error) : status;
 }

@@ -10,8 +10,8 @@
  * fence. While the era is still E, its sections and claims need no fence. They may still be
  * invisible to a collector, but the collector sees the announcement. It takes it as a section that
  * reserves the eras from E up to hi. In another era, the thread announces that one first. So a
- * reader runs a fence for each collection that begins between two of its reads, and none if there
- * are no collections.
+ * reader runs a fence if an era began between two of its reads (with a collection, or ahead of one), and
+ * none if nothing is retired.
  * An announcement outlasts the sections. A thread that does not read for a while therefore holds
  * what lived in the era that it announced last. To free this, a collector *settles* the
  * announcements: it begins an era S, runs membarrier, and stores S in weiri_settled. Afterwards,

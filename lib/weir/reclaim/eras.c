@@ -21,7 +21,7 @@ enum {
 	FIRST_TICK_BITS = 22, /* 2^22 ns: 4 ms; 16 ticks of the last level are 3 days */
 #endif
 	NOTES = 16,
-	ERA_BITS = 48 /* at a million collections a second, nine years */
+	ERA_BITS = 48 /* at a million collections a second, of two eras each, four years */
 };
 
 static _Alignas(WEIRI_APART) _Atomic(uint64_t) notes[LEVELS][NOTES];

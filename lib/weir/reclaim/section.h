@@ -63,13 +63,13 @@
 #include "reclaim/record.h"
 
 /*
- * The current era, from 1. Written only by collectors and read by all threads, so it has a line of
+ * The current era, from 1. Written by collectors, and by threads that are about to collect, and read by all threads, so it has a line of
  * its own (see collect.c).
  */
 WEIRI_SHARED extern _Atomic(uint64_t) weiri_era;
 
 /*
- * Begins a collection's era and returns it. A section that is entered from here on reserves a later
+ * Begins an era, for a collection or ahead of one, and returns it. A section that is entered from here on reserves a later
  * era than the death of every object that was already retired. An object that died in an earlier
  * era than the returned one was unlinked before this call.
  */

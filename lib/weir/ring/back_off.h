@@ -29,6 +29,13 @@ enum {
 	WEIRI_MOST_DOUBLINGS = 4
 };
 
+/*
+ * What counts of a hint. In shared memory any process may have written it: without its upper bits no
+ * ticket has the state of a tombstone (shm/frames.c, X4). A hint that lost them names an earlier ticket,
+ * below which all are done as well.
+ */
+#define WEIRI_HINT_BITS ((UINT64_C(1) << 61) - 1)
+
 /* How an operation fares against others. {0}: it has just begun. */
 struct weiri_race {
 	unsigned overtaken; /* how often another operation came first */
@@ -67,7 +74,7 @@ static WEIRI_COLD uint64_t weiri_step_aside(const _Atomic(uint64_t) *hint, uint6
 	(void)hint;
 #else
 	/* [P4 acquire] pairs with the store of the hint. */
-	hinted = weiri_load_acquire(hint);
+	hinted = weiri_load_acquire(hint) & WEIRI_HINT_BITS;
 #endif
 	if (hinted > ticket)
 		return hinted;

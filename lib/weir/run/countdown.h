@@ -41,6 +41,22 @@ static inline void weiri_countdown_join(struct weiri_countdown *countdown)
 }
 
 /*
+ * Adds a party whose caller may be none. Returns false if the count is zero: all have arrived. Lock-free:
+ * its CAS fails only after another join or arrival.
+ */
+static inline bool weiri_countdown_try_join(struct weiri_countdown *countdown)
+{
+	/* [relaxed] as in join; a count that is zero stays zero. */
+	uint32_t left = weiri_load_relaxed(&countdown->left);
+
+	while (left != 0) {
+		if (weiri_cas_relaxed(&countdown->left, &left, left + 1))
+			return true;
+	}
+	return false;
+}
+
+/*
  * Arrives for `parties` parties (>= 1). Returns true if this call makes the count zero, else false.
  */
 static inline bool weiri_countdown_arrive_many(struct weiri_countdown *countdown, uint32_t parties)

@@ -32,7 +32,6 @@
  */
 #include "run/critical_section.h"
 
-#include <sched.h>
 #include <stdalign.h>
 #include <string.h>
 #include <weir/time.h>
@@ -48,6 +47,7 @@
 #include "reclaim/interrupt.h"
 #include "run/pool_submission.h"
 #include "sync/pending.h"
+#include "sync/yield.h"
 
 struct weir_critical_section {
 	/* Constant. */
@@ -137,13 +137,10 @@ static uint64_t entries_of(const struct weiri_right *right)
 	return weiri_load_relaxed(&right->entered); /* [relaxed] a count */
 }
 
-/* Returns true if no other thread wants this processor. */
-static bool processor_is_free(void)
+/* Returns true if no other thread wants this processor, or one did not long ago: then it is not asked again. */
+static bool processor_is_free(struct weiri_own *own)
 {
-	uint64_t before = weir_now_ns();
-
-	(void)sched_yield();
-	return weir_now_ns() - before <= short_yield_ns;
+	return !weiri_may_yield(own) || weiri_yield(own) <= short_yield_ns;
 }
 
 /*
@@ -165,7 +162,7 @@ static WEIRI_NOINLINE bool look(struct weiri_own *own, struct weiri_right *right
 	if (deadline_ns <= begin)
 		return false;
 	for (int looks = 0; weir_now_ns() < end; looks++) {
-		if (looks == LOOKS_BEFORE_YIELD && !processor_is_free())
+		if (looks == LOOKS_BEFORE_YIELD && !processor_is_free(own))
 			return false;
 		for (unsigned i = 0; i < pauses; i++)
 			weiri_pause();

@@ -29,6 +29,8 @@
 #include "base/compiler.h"
 #include "ring/ring.h"
 
+enum { CHAIN_TURN = 1024 }; /* a look in so many begins at the chain */
+
 static weir_ring *ring_at(struct weiri_inbox *inbox, unsigned index)
 {
 	/* [P1 acquire] pairs with publish_ring(). */
@@ -164,8 +166,9 @@ static weir_task *look_at_chain(struct weiri_inbox *inbox, bool *moved)
 weir_task *weiri_inbox_take(struct weiri_inbox *inbox, unsigned turn, bool *moved)
 {
 	unsigned rings = count_rings(inbox);
-	unsigned places = rings + 1; /* the last is the chain: it has its turn, too */
-	unsigned first = turn % places;
+	unsigned places =
+		rings + 1; /* the last is the chain: it has its turn, too, but seldom, for a look may move all of it */
+	unsigned first = turn % CHAIN_TURN == CHAIN_TURN - 1 ? rings : turn % rings;
 
 	for (unsigned i = 0; i < places; i++) {
 		unsigned index = first + i < places ? first + i : first + i - places;

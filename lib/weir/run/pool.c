@@ -20,6 +20,7 @@
 #include "run/pool_ready.h"
 #include "run/pool_submission.h"
 #include "run/worker.h"
+#include "sync/delivery.h"
 
 #if defined(WEIRI_UNDER_MODEL) /* stress/model: less to restore before each execution */
 enum { FIRST_DEQUE_CAPACITY = 2 };
@@ -184,18 +185,23 @@ static size_t start_workers(weir_pool *pool, const char *name)
  */
 static void run_what_is_left(weir_pool *pool)
 {
-	(void)weir_pool_help(pool, SIZE_MAX);
-	/* [P1 acquire] pairs with weiri_pool_let_go() */
-	while (weiri_load_acquire(&pool->holders) != 0) {
-		/* [heavy fence F4] in prepare */
-		struct weiri_eventcount_key key = weiri_eventcount_prepare(&pool->idle);
+	for (;;) {
+		/* [P1 acquire] pairs with weiri_pool_let_go(). Before the help: a run submits, and then lets go. */
+		bool is_held = weiri_load_acquire(&pool->holders) != 0;
+		struct weiri_eventcount_key key;
 
+		if (weir_pool_help(pool, SIZE_MAX) != 0)
+			continue;
+		if (!is_held)
+			return;
+		weiri_deliver_due(); /* the end of a run may wait for a completion that is due on this thread */
+		/* [heavy fence F4] in prepare */
+		key = weiri_eventcount_prepare(&pool->idle);
 		/* [relaxed] only to sleep or not; the loop acquires. */
 		if (weiri_load_relaxed(&pool->holders) == 0 || weiri_inbox_has_task(&pool->inbox))
 			weiri_eventcount_cancel(&pool->idle);
 		else
 			(void)weiri_eventcount_wait(&pool->idle, key, WEIR_NO_DEADLINE);
-		(void)weir_pool_help(pool, SIZE_MAX);
 	}
 }
 
