@@ -85,7 +85,8 @@ struct priority_node {
 struct priority_queue {
 	_Atomic(uint32_t) closing;
 	size_t capacity;
-	uint64_t index_mask;
+	uint64_t index_mask, one, furthest;
+	size_t tall;
 	unsigned tag_shift, levels;
 	struct priority_node *nodes;
 };
