@@ -248,6 +248,20 @@ static void destroy_beside_a_holder(void *context, size_t who)
 	}
 }
 
+/* The last that the run does is to submit a task: whoever sees that it let go must see the task. */
+static void destroy_beside_a_holder_that_leaves(void *context, size_t who)
+{
+	weir_pool *pool = scene.pool;
+
+	(void)context;
+	if (who == 0) {
+		weir_model_assert(weir_pool_submit(pool, &scene.jobs[0].task) == WEIR_OK);
+		weiri_pool_let_go(pool);
+	} else {
+		weir_model_assert(weir_pool_destroy(pool, NULL) == WEIR_OK);
+	}
+}
+
 static void destroyed_and_one_ran(void *context)
 {
 	(void)context;
@@ -308,7 +322,10 @@ static int check_helpers(void)
 	                                     destroyed_and_one_ran};
 	struct weir_model_program held = {"pool_destroy_beside_a_holder", 2,      &scene, sizeof(scene), hold,
 	                                  destroy_beside_a_holder,        one_ran};
-	int bad = check(program, 0, 2, 20000) | check(counted, 0, 1, 20000) | check(held, 0, 1, 20000);
+	struct weir_model_program leaves = {"pool_destroy_beside_a_holder_that_leaves", 2,      &scene, sizeof(scene), hold,
+	                                    destroy_beside_a_holder_that_leaves,        one_ran};
+	int bad = check(program, 0, 2, 20000) | check(counted, 0, 1, 20000) | check(held, 0, 1, 20000) |
+	          check(leaves, 0, 1, 20000);
 
 	program.name = "pool_submit_beside_2_helps";
 	bad |= check(program, 0, 1, 20000);
