@@ -99,8 +99,8 @@ static enum weir_status join_results(const struct weiri_site *site, const struct
 		if (map->rows == 0)
 			status = make_empty(map, &p->node->specs[j], out);
 		else
-			status =
-				weir_tensor_stack(map->results + j * map->rows, map->rows, &map->frame->step->session->allocator, out);
+			status = weir_tensor_stack(map->results + j * map->rows, (size_t)map->rows,
+			                           &map->frame->step->session->allocator, out);
 		if (status == WEIR_INVALID_ARGUMENT)
 			(void)weiri_site_failed(site, status, "result %u differs in shape between rows", j);
 		else if (status != WEIR_OK)

@@ -31,7 +31,9 @@ struct shuffle_stage {
 	struct weiri_elements held; /* it grows, since the input may be short */
 };
 
-__extension__ typedef unsigned __int128 product_type;
+struct product {
+	uint64_t high, low;
+};
 
 /* SplitMix64: the n-th number of the stream that begins at `stream`. */
 static uint64_t number_of(uint64_t stream, uint64_t n)
@@ -44,20 +46,29 @@ static uint64_t number_of(uint64_t stream, uint64_t n)
 }
 
 /* Scales a number to one below `bound`, in the high half of the product. */
-static product_type scale(uint64_t number, uint64_t bound)
+static struct product scale(uint64_t number, uint64_t bound)
 {
-	return (product_type)number * bound;
+#if defined(__SIZEOF_INT128__)
+	__extension__ unsigned __int128 product = (unsigned __int128)number * bound;
+
+	return (struct product){(uint64_t)(product >> 64), (uint64_t)product};
+#else /* i386: by halves, as on paper */
+	uint64_t a = number >> 32, b = (uint32_t)number, c = bound >> 32, d = (uint32_t)bound;
+	uint64_t middle = a * d + (b * d >> 32), carry = b * c + (uint32_t)middle;
+
+	return (struct product){a * c + (middle >> 32) + (carry >> 32), number * bound};
+#endif
 }
 
 /* A number below `bound`. A number whose low half would make some results likelier is drawn again. */
 static size_t draw_below(struct shuffle_stage *mine, uint64_t bound)
 {
-	product_type product;
+	struct product product;
 
 	do {
 		product = scale(number_of(mine->stream, mine->draws++), bound);
-	} while ((uint64_t)product < (0 - bound) % bound);
-	return (size_t)(product >> 64);
+	} while (product.low < (0 - bound) % bound);
+	return (size_t)product.high;
 }
 
 static enum weir_status open_shuffle(struct weiri_stage *stage, weir_error *error)
@@ -100,7 +111,7 @@ static void fetch_next(const struct shuffle_stage *mine)
 {
 	size_t buffer = ((const struct shuffle *)(const void *)mine->stage.dataset)->buffer;
 	size_t bound = mine->input_ended ? mine->held.count : buffer;
-	size_t next = (size_t)(scale(number_of(mine->stream, mine->draws), bound) >> 64);
+	size_t next = (size_t)(scale(number_of(mine->stream, mine->draws), bound).high);
 
 	if (next >= mine->held.count)
 		return; /* it has not come yet */
