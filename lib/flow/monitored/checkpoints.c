@@ -59,7 +59,7 @@ static enum weir_status save_while_due(weir_monitored *monitored, bool due, weir
 	enum weir_status first = WEIR_OK;
 
 	do {
-		weir_error why;
+		weir_error why = {WEIR_OK, ""};
 		enum weir_status status = WEIR_OK;
 
 		if (due || weir_now_ns() >= monitored->next_save_ns)

@@ -193,7 +193,7 @@ static enum weir_status compare(const weir_ranks *ranks, const struct channel *c
 }
 
 /* The sum belongs to all ranks, of which any may be the last to need it: so it is in none's memory. */
-static enum weir_status add_up(const weir_ranks *ranks, weir_transfer *const all[], weir_tensor **sum,
+static enum weir_status add_up(const weir_ranks *ranks, weir_transfer *const all[], uint32_t size, weir_tensor **sum,
                                weir_error *error)
 {
 	const weir_tensor *first = all[0]->reduction.input;
@@ -203,9 +203,9 @@ static enum weir_status add_up(const weir_ranks *ranks, weir_transfer *const all
 	if (weir_tensor_builder_create(weir_tensor_dtype(first), weir_tensor_shape(first), &ranks->allocator, &builder,
 	                               NULL) != WEIR_OK)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "\"%s\": no memory for the sum", ranks->name);
-	for (uint32_t i = 0; i < ranks->size; i++)
+	for (uint32_t i = 0; i < size; i++)
 		arrays[i] = weir_tensor_data(all[i]->reduction.input);
-	weiri_pairs_sum(weir_tensor_dtype(first), arrays, ranks->size, all[0]->reduction.divisor,
+	weiri_pairs_sum(weir_tensor_dtype(first), arrays, size, all[0]->reduction.divisor,
 	                weir_tensor_builder_data(builder), (size_t)weir_tensor_element_count(first));
 	return weir_tensor_builder_finish(builder, sum);
 }
@@ -226,7 +226,7 @@ static void hold(weir_ranks *ranks, struct channel *channel, uint64_t number)
 	}
 	error.code = compare(ranks, channel, all, &error);
 	if (error.code == WEIR_OK)
-		error.code = add_up(ranks, all, &sum, &error);
+		error.code = add_up(ranks, all, size, &sum, &error);
 	weiri_meeting_next(&channel->meeting, number);
 	for (uint32_t i = 0; i < size; i++)
 		weiri_store_release(&channel->places[i].transfer, NULL); /* [P1 release] K3 */
