@@ -272,12 +272,16 @@ static enum weir_status wait_awake(weir_iterator *iterator, uint64_t deadline_ns
 static enum weir_status take_turn(weir_iterator *iterator, enum weiri_help help, uint64_t deadline_ns,
                                   weir_cancel *cancel, weir_error *error)
 {
+	struct weiri_record *record;
+
 	/* A call with a token asks it first: nothing is taken after it has fired. */
 	if (WEIRI_LIKELY(cancel == NULL && weiri_turn_take(&iterator->turn)))
 		return WEIR_OK;
 	if (help == WEIRI_HELP_ALWAYS)
 		return wait_awake(iterator, deadline_ns, cancel, error);
-	if (cancel == NULL && deadline_ns != 0 && weiri_turn_take_soon(&iterator->turn, deadline_ns))
+	record = weiri_record_get();
+	if (cancel == NULL && deadline_ns != 0 && record != NULL &&
+	    weiri_turn_take_soon(&iterator->turn, record->own, deadline_ns))
 		return WEIR_OK;
 	return wait_for_turn(iterator, deadline_ns, cancel, error);
 }

@@ -43,9 +43,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <weir/time.h>
-
 #include "base/atomic.h"
+#include "sync/look.h"
 
 enum weiri_turn_state { WEIRI_TURN_FREE = 0, WEIRI_TURN_TAKEN = 1, WEIRI_TURN_AGAIN = 2, WEIRI_TURN_STUCK = 3 };
 
@@ -117,7 +116,6 @@ static const uint64_t weiri_turn_look_ns = 0;
 enum { WEIRI_TURN_PAUSES = 200, WEIRI_TURN_YIELDS = 8 };
 static const uint64_t weiri_turn_look_ns = 50000;
 #endif
-enum { WEIRI_TURN_FIRST_PAUSES = 64, WEIRI_TURN_MOST_PAUSES = 256, WEIRI_TURN_SHORT_YIELD_NS = 2000 };
 
 /*
  * Called by the holder, before it sticks and sleeps: what is under way on another processor often
@@ -137,38 +135,18 @@ static inline bool weiri_turn_linger(const struct weiri_turn *turn)
 	return false;
 }
 
-/* Returns true if no other thread wants this processor. */
-static inline bool weiri_turn_is_alone_here(void)
+/* Looks for the turn (sync/look.h), unless it is stuck. Returns true if the caller now has it. */
+static inline bool weiri_turn_look(struct weiri_turn *turn, struct weiri_own *own, uint64_t deadline_ns)
 {
-	uint64_t before = weir_now_ns();
+	struct weiri_looks looks;
 
-	(void)sched_yield();
-	return weir_now_ns() - before <= WEIRI_TURN_SHORT_YIELD_NS;
-}
-
-/*
- * Looks for the turn with pauses that grow, and returns true if the caller now has it. A turn that is
- * given to a thread that sleeps is nobody's until that runs: some 10 us, in which a short poll could have
- * run a hundred times, and in which others go to sleep, too (as in run/critical_section.c). It stops at a
- * turn that is stuck, and if another thread wants the processor, which may be the holder.
- */
-static inline bool weiri_turn_look(struct weiri_turn *turn, uint64_t deadline_ns)
-{
-	const uint64_t begin = weir_now_ns();
-	uint64_t now = begin;
-	unsigned pauses = WEIRI_TURN_FIRST_PAUSES;
-
-	for (int looks = 0; now - begin < weiri_turn_look_ns && now < deadline_ns; looks++, now = weir_now_ns()) {
-		if (looks == 0 && !weiri_turn_is_alone_here())
-			return false;
-		for (unsigned i = 0; i < pauses; i++)
-			weiri_pause();
+	weiri_looks_begin(&looks, own, weiri_turn_look_ns, deadline_ns, 0);
+	while (weiri_looks_go_on(&looks)) {
 		if (weiri_turn_take(turn))
 			return true;
 		/* [relaxed] a look. */
 		if (weiri_load_relaxed(&turn->state) == WEIRI_TURN_STUCK)
-			return false;
-		pauses = pauses < WEIRI_TURN_MOST_PAUSES ? 2 * pauses : WEIRI_TURN_MOST_PAUSES;
+			break;
 	}
 	return false;
 }
@@ -177,9 +155,9 @@ static inline bool weiri_turn_look(struct weiri_turn *turn, uint64_t deadline_ns
  * Called by a thread without the turn, before it waits for it. Returns true if the caller now has
  * the turn.
  */
-static inline bool weiri_turn_take_soon(struct weiri_turn *turn, uint64_t deadline_ns)
+static inline bool weiri_turn_take_soon(struct weiri_turn *turn, struct weiri_own *own, uint64_t deadline_ns)
 {
-	if (weiri_turn_look(turn, deadline_ns))
+	if (weiri_turn_look(turn, own, deadline_ns))
 		return true;
 	for (int i = 0; i < WEIRI_TURN_YIELDS; i++) {
 		(void)sched_yield();

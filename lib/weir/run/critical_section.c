@@ -46,8 +46,8 @@
 #include "queue/right.h"
 #include "reclaim/interrupt.h"
 #include "run/pool_submission.h"
+#include "sync/look.h"
 #include "sync/pending.h"
-#include "sync/yield.h"
 
 struct weir_critical_section {
 	/* Constant. */
@@ -129,48 +129,31 @@ static const uint64_t look_ns = 0;
 #else
 static const uint64_t look_ns = 100000;
 #endif
-enum { FIRST_PAUSES = 64, MOST_PAUSES = 256, LOOKS_BEFORE_YIELD = 1, UNHURRIED = 64 };
-static const uint64_t short_yield_ns = 2000;
+enum { LOOKS_BEFORE_YIELD = 1, UNHURRIED = 64 };
 
 static uint64_t entries_of(const struct weiri_right *right)
 {
 	return weiri_load_relaxed(&right->entered); /* [relaxed] a count */
 }
 
-/* Returns true if no other thread wants this processor, or one did not long ago: then it is not asked again. */
-static bool processor_is_free(struct weiri_own *own)
-{
-	return !weiri_may_yield(own) || weiri_yield(own) <= short_yield_ns;
-}
-
 /*
- * Looks whether the section becomes free, and returns true if this thread has entered. A thread that
- * waits in the queue gets the right while it sleeps, and keeps all others out until it runs: some 10
- * us, in which a short execution could have run a hundred times; and meanwhile others go to sleep,
- * too. So a thread first looks for a while, with pauses that grow (Anderson, "The Performance of Spin
- * Lock Alternatives for Shared-Memory Multiprocessors", IEEE TPDS 1990), which leave the cache line to
- * the execution inside. It stops if another thread wants the processor, which may be the one inside.
- * If one execution was inside all the time, those of this section are long: the thread's next waits
- * do without looks.
+ * Looks whether the section becomes free (sync/look.h), and returns true if this thread has entered. If
+ * one execution was inside all the time, those of this section are long: the thread's next waits do
+ * without looks.
  */
 static WEIRI_NOINLINE bool look(struct weiri_own *own, struct weiri_right *right, uint64_t deadline_ns)
 {
-	const uint64_t begin = weir_now_ns(), entries = entries_of(right);
-	const uint64_t end = deadline_ns - begin < look_ns ? deadline_ns : begin + look_ns;
-	unsigned pauses = FIRST_PAUSES;
+	const uint64_t entries = entries_of(right);
+	struct weiri_looks looks;
 
-	if (deadline_ns <= begin)
+	if (deadline_ns <= weir_now_ns())
 		return false;
-	for (int looks = 0; weir_now_ns() < end; looks++) {
-		if (looks == LOOKS_BEFORE_YIELD && !processor_is_free(own))
-			return false;
-		for (unsigned i = 0; i < pauses; i++)
-			weiri_pause();
+	weiri_looks_begin(&looks, own, look_ns, deadline_ns, LOOKS_BEFORE_YIELD);
+	while (weiri_looks_go_on(&looks)) {
 		if (weiri_right_take(right))
 			return true;
-		pauses = pauses < MOST_PAUSES ? 2 * pauses : MOST_PAUSES;
 	}
-	if (entries_of(right) - entries <= 1)
+	if (weiri_looks_in_vain(&looks) && entries_of(right) - entries <= 1)
 		own->unlooked = UNHURRIED;
 	return false;
 }

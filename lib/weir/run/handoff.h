@@ -47,25 +47,29 @@ static inline void weiri_handoff_put(struct weiri_handoff *handoff, weir_task *t
 	} while (!weiri_cas_release(&handoff->newest, &newest, task));
 }
 
+/* Turns a chain that begins at its newest task round. Returns the oldest, or NULL for NULL. */
+static inline weir_task *weiri_oldest_first(weir_task *newest)
+{
+	weir_task *oldest = NULL;
+
+	while (newest != NULL) {
+		weir_task *older = newest->next;
+
+		newest->next = oldest;
+		oldest = newest;
+		newest = older;
+	}
+	return oldest;
+}
+
 /* Returns the oldest task, from which ->next leads to the later ones; or NULL. */
 static inline weir_task *weiri_handoff_take_all(struct weiri_handoff *handoff)
 {
-	weir_task *oldest = NULL;
-	weir_task *task;
-
 	/* [relaxed] a look; the exchange decides. */
 	if (weiri_load_relaxed(&handoff->newest) == NULL)
 		return NULL;
 	/* [P1 acquire] pairs with the puts. */
-	task = weiri_exchange_acquire(&handoff->newest, NULL);
-	while (task != NULL) {
-		weir_task *older = task->next;
-
-		task->next = oldest;
-		oldest = task;
-		task = older;
-	}
-	return oldest;
+	return weiri_oldest_first(weiri_exchange_acquire(&handoff->newest, NULL));
 }
 
 #endif

@@ -28,6 +28,7 @@
 #include "base/assert.h"
 #include "base/compiler.h"
 #include "ring/ring.h"
+#include "run/handoff.h"
 
 enum { CHAIN_TURN = 1024 }; /* a look in so many begins at the chain */
 
@@ -68,21 +69,6 @@ static void push_chain(struct weiri_inbox *inbox, weir_task *first, weir_task *l
 	} while (!weiri_cas_release(&inbox->chain, &head, first));
 }
 
-/* The caller has taken the chain. Returns its tasks in the order in which they came. */
-static weir_task *oldest_first(weir_task *newest)
-{
-	weir_task *first = NULL;
-
-	while (newest != NULL) {
-		weir_task *older = newest->next;
-
-		newest->next = first;
-		first = newest;
-		newest = older;
-	}
-	return first;
-}
-
 /*
  * Returns the oldest task of the chain, so that none is passed over for ever. The other tasks go into
  * rings if there is room now, else back onto the chain, in the same order.
@@ -93,7 +79,7 @@ static WEIRI_COLD weir_task *take_chain(struct weiri_inbox *inbox, bool *moved)
 	 * [P2 acquire] pairs with push_chain(), for all tasks of the chain: each CAS continued the
 	 * release sequence.
 	 */
-	weir_task *task = oldest_first(weiri_exchange_acquire(&inbox->chain, NULL));
+	weir_task *task = weiri_oldest_first(weiri_exchange_acquire(&inbox->chain, NULL));
 	weir_task *rest = task != NULL ? task->next : NULL;
 
 	while (rest != NULL) {
