@@ -38,7 +38,7 @@ NOTICING = {
     "ring": ("ring", "ring_list", "priority_queue", "spsc", "queue"),
     "var": ("var", "named_store", "snapshot", "commit", "txn", "watch", "var_history"),
     "store": ("named_store",),
-    "shm": ("shm_ring", "shm_latest"),
+    "shm": ("shm_ring", "shm_ring_deaths", "shm_latest"),
     "inspect": ("dump", "dump_area"),
     "tuples": ("tensor_queue", "queue"),
     "areas": ("staging", "map_staging", "keyed_join"),
