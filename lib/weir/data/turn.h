@@ -17,7 +17,7 @@
  * Invariants
  *   T1  one thread has the turn, or none: the state leaves FREE and STUCK by a compare-and-swap, and
  *       only its winner works
- *   T2  no resume is lost. A poller says in the thing itself that it waits (window.c: AWAITED),
+ *   T2  no resume is lost. A poller says in the thing itself that it waits (window_take.c: AWAITED),
  *       before it sticks. Whoever finishes the thing finds that, and resumes. If the turn is TAKEN
  *       still, the resume leaves AGAIN, and the stick fails
  * Pairs
@@ -27,7 +27,7 @@
  *   and so does each stick. If the resume is first, the stick fails and acquires what became ready.
  *   If the stick is first, the resume finds STUCK.
  * Why T2 also holds if the resume finds the turn FREE, and writes nothing. Some thread polls later,
- *   and looks at the thing by a read-modify-write (window.c). Either this read follows the finish,
+ *   and looks at the thing by a read-modify-write (window_take.c). Either this read follows the finish,
  *   and the thread takes the thing. Or the finish follows it, and thus acquires what that thread
  *   did: the resume then finds the TAKEN of that thread, or a later state.
  * A thread that resumes a stuck turn although nothing was finished must poll then, or wake those that

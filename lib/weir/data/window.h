@@ -33,7 +33,7 @@ void weiri_window_begin(struct weiri_window *window);
 void weiri_window_close(struct weiri_window *window);
 
 #if defined(WEIRI_UNDER_MODEL)
-/* Whether consumers hurry, and elements pass (window.c): under the model nothing is measured. */
+/* Whether consumers hurry, and elements pass (window_cost.h): under the model nothing is measured. */
 extern bool weiri_window_hurries, weiri_window_passes;
 /* Elements that a filler without work reads in a row, before it leaves its turn free. */
 extern size_t weiri_window_run;
