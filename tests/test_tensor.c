@@ -76,6 +76,50 @@ Test(tensor, a_new_builder_is_zero_and_aligned)
 	}
 }
 
+/* Gives memory that is not clean. */
+static void *allocate_used(void *context, size_t size, size_t alignment)
+{
+	void *memory = weir_default_allocator()->allocate(weir_default_allocator()->context, size, alignment);
+
+	(void)context;
+	if (memory != NULL)
+		(void)memset(memory, 0xa5, size);
+	return memory;
+}
+
+static void release_used(void *context, void *memory, size_t size, size_t alignment)
+{
+	(void)context;
+	weir_default_allocator()->release(weir_default_allocator()->context, memory, size, alignment);
+}
+
+static const weir_allocator used_memory = {allocate_used, release_used, NULL};
+
+Test(tensor, an_unfilled_builder_does_not_write_to_its_data)
+{
+	weir_tensor_builder *builder;
+	const unsigned char *data;
+
+	cr_assert_eq(weir_tensor_builder_create_unfilled(WEIR_F32, SHAPE(5, 7), &used_memory, &builder, NULL), WEIR_OK);
+	data = weir_tensor_builder_data(builder);
+	cr_expect_eq((uintptr_t)data % WEIR_TENSOR_ALIGNMENT, 0);
+	for (size_t i = 0; i < 35 * sizeof(float); i++)
+		cr_expect_eq(data[i], 0xa5, "byte %zu", i);
+	weir_tensor_builder_discard(builder);
+}
+
+Test(tensor, an_unfilled_builder_of_strings_has_empty_strings)
+{
+	weir_tensor_builder *builder;
+	weir_tensor *tensor;
+
+	cr_assert_eq(weir_tensor_builder_create_unfilled(WEIR_BYTES, SHAPE(2), &used_memory, &builder, NULL), WEIR_OK);
+	tensor = finish(builder);
+	expect_string(tensor, 0, "");
+	expect_string(tensor, 1, "");
+	weir_tensor_release(tensor);
+}
+
 Test(tensor, finishing_keeps_what_was_written)
 {
 	weir_tensor_builder *builder = builder_of(WEIR_I32, SHAPE(2, 3));
@@ -121,6 +165,7 @@ static void expect_no_builder(enum weir_dtype dtype, const weir_shape *shape)
 	weir_tensor *tensor = untouched;
 
 	cr_expect_eq(weir_tensor_builder_create(dtype, shape, NULL, &builder, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_tensor_builder_create_unfilled(dtype, shape, NULL, &builder, NULL), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(builder, untouched);
 	cr_expect_eq(weir_tensor_copy_of(dtype, shape, "x", NULL, &tensor), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_tensor_wrap(dtype, shape, untouched, NULL, NULL, NULL, &tensor), WEIR_INVALID_ARGUMENT);
@@ -139,6 +184,7 @@ Test(tensor, bad_types_and_shapes_are_refused)
 	expect_no_builder(WEIR_F64, SHAPE(INT64_C(1) << 61));
 	expect_no_builder(WEIR_BYTES, SHAPE(INT64_C(1) << 60));
 	cr_expect_eq(weir_tensor_builder_create(WEIR_F32, SHAPE(1), NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_tensor_builder_create_unfilled(WEIR_F32, SHAPE(1), NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
 }
 
 /*
@@ -152,6 +198,8 @@ Test(tensor, more_memory_than_there_is_is_a_status)
 	weir_tensor_builder *builder = untouched;
 
 	cr_expect_eq(weir_tensor_builder_create(WEIR_U8, SHAPE(PTRDIFF_MAX / 2), &allocator, &builder, NULL),
+	             WEIR_RESOURCE_EXHAUSTED);
+	cr_expect_eq(weir_tensor_builder_create_unfilled(WEIR_U8, SHAPE(PTRDIFF_MAX / 2), &allocator, &builder, NULL),
 	             WEIR_RESOURCE_EXHAUSTED);
 	cr_expect_eq(builder, untouched);
 	cr_expect_str_eq(failing_allocator_verdict(&state), "balanced");

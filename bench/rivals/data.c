@@ -118,7 +118,7 @@ static enum weir_status scale(void *context, weir_tensor *const in[], weir_tenso
 	weir_tensor_builder *builder;
 
 	(void)context, (void)error;
-	if (weir_tensor_builder_create(WEIR_F32, &shape, NULL, &builder, NULL) != WEIR_OK)
+	if (weir_tensor_builder_create_unfilled(WEIR_F32, &shape, NULL, &builder, NULL) != WEIR_OK)
 		return WEIR_RESOURCE_EXHAUSTED;
 	bench_scale(weir_tensor_data(in[0]), weir_tensor_builder_data(builder));
 	return weir_tensor_builder_finish(builder, &out[0]);

@@ -12,7 +12,7 @@
  * | weir_tensor_release | any            | wait-free (1 RMW) (1) | allocator (1) | no | no        |
  * | weir_tensor_dtype, _shape, _data | any | wait-free   | nothing      | no        | yes         |
  * | weir_tensor_element_count, _byte_count | any | wait-free | nothing  | no        | yes         |
- * | weir_tensor_builder_create, _set_bytes | one per builder | allocator | allocator | yes | no   |
+ * | weir_tensor_builder_create, _create_unfilled, _set_bytes | one per builder | allocator | allocator | yes | no |
  * | weir_tensor_builder_data, _finish | one per builder | wait-free | nothing | no  | no          |
  * | weir_tensor_builder_discard | one per builder | allocator | allocator | no      | no          |
  * | weir_tensor_copy_of, _scalar_*, _wrap, _slice | any | allocator | allocator | yes | no        |
@@ -135,6 +135,19 @@ WEIR_API char *weir_shape_text(const weir_shape *shape, char *text, size_t size)
 WEIR_API enum weir_status weir_tensor_builder_create(enum weir_dtype dtype, const weir_shape *shape,
                                                      const weir_allocator *allocator,
                                                      weir_tensor_builder **out, weir_error *error);
+
+/*
+ * The same, but the data holds what was in this memory before, and costs nothing to make. For a caller
+ * who writes every element before _finish: nothing checks that, and an element that was not written
+ * shows old bytes of the process to all who read the tensor. WEIR_BYTES: as _create.
+ * Errors: as for weir_tensor_builder_create().
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_tensor_builder_create_unfilled(enum weir_dtype dtype,
+                                                              const weir_shape *shape,
+                                                              const weir_allocator *allocator,
+                                                              weir_tensor_builder **out,
+                                                              weir_error *error);
 
 /*
  * The bytes to write: row-major, aligned to WEIR_TENSOR_ALIGNMENT. NULL for WEIR_BYTES (use

@@ -199,7 +199,7 @@ static enum weir_status read_tensor(const struct source *source, const struct we
 	struct weiri_plain name = weiri_plain_name(saved->name);
 	weir_tensor_builder *builder;
 	enum weir_status status =
-		weir_tensor_builder_create(saved->dtype->dtype, &saved->shape, &source->allocator, &builder, NULL);
+		weir_tensor_builder_create_unfilled(saved->dtype->dtype, &saved->shape, &source->allocator, &builder, NULL);
 
 	if (status != WEIR_OK)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "checkpoint %s: tensor \"%s\": no memory for %llu byte%s",

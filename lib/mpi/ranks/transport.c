@@ -468,8 +468,8 @@ static weir_transfer *create_transfer(weir_mpi *mpi, const struct weir_reduction
 
 	if (transfer == NULL)
 		return NULL;
-	if (weir_tensor_builder_create(weir_tensor_dtype(reduction->input), weir_tensor_shape(reduction->input), &allocator,
-	                               &transfer->sum, NULL) != WEIR_OK) {
+	if (weir_tensor_builder_create_unfilled(weir_tensor_dtype(reduction->input), weir_tensor_shape(reduction->input),
+	                                        &allocator, &transfer->sum, NULL) != WEIR_OK) {
 		weiri_release(&allocator, transfer, sizeof(*transfer), alignof(weir_transfer));
 		return NULL;
 	}

@@ -200,8 +200,8 @@ static enum weir_status add_up(const weir_ranks *ranks, weir_transfer *const all
 	const void *arrays[WEIR_RANKS_MAX];
 	weir_tensor_builder *builder;
 
-	if (weir_tensor_builder_create(weir_tensor_dtype(first), weir_tensor_shape(first), &ranks->allocator, &builder,
-	                               NULL) != WEIR_OK)
+	if (weir_tensor_builder_create_unfilled(weir_tensor_dtype(first), weir_tensor_shape(first), &ranks->allocator,
+	                                        &builder, NULL) != WEIR_OK)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "\"%s\": no memory for the sum", ranks->name);
 	for (uint32_t i = 0; i < size; i++)
 		arrays[i] = weir_tensor_data(all[i]->reduction.input);

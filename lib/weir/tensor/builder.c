@@ -16,26 +16,52 @@ struct weir_tensor_builder {
 _Static_assert(sizeof(struct weir_tensor_builder) == sizeof(struct weir_tensor),
                "a builder becomes its tensor in place");
 
-enum weir_status weir_tensor_builder_create(enum weir_dtype dtype, const weir_shape *shape,
-                                            const weir_allocator *allocator, weir_tensor_builder **out,
-                                            weir_error *error)
+static enum weir_status create(enum weir_dtype dtype, const weir_shape *shape, const weir_allocator *allocator,
+                               weir_tensor **out, weir_error *error)
 {
 	char text[WEIR_SHAPE_TEXT_SIZE];
-	weir_tensor *tensor;
 	enum weir_status status;
 
 	if (out == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "tensor builder: out is NULL");
-	status = weiri_tensor_create(dtype, shape, 0, allocator, &tensor);
+	status = weiri_tensor_create(dtype, shape, 0, allocator, out);
 	if (status == WEIR_RESOURCE_EXHAUSTED)
 		return weiri_fail(error, status, "tensor builder: no memory for %s",
 		                  weir_shape_text(shape, text, sizeof(text)));
 	if (status != WEIR_OK)
 		return weiri_fail(error, status, "tensor builder: no tensor of dtype %s has the shape %s",
 		                  weir_dtype_name(dtype), weir_shape_text(shape, text, sizeof(text)));
+	return WEIR_OK;
+}
+
+enum weir_status weir_tensor_builder_create(enum weir_dtype dtype, const weir_shape *shape,
+                                            const weir_allocator *allocator, weir_tensor_builder **out,
+                                            weir_error *error)
+{
+	weir_tensor *tensor;
+	enum weir_status status = create(dtype, shape, allocator, out != NULL ? &tensor : NULL, error);
+
+	if (status != WEIR_OK)
+		return status;
 	memset(tensor->data, 0, tensor->nbytes);
 	*out = (weir_tensor_builder *)(void *)tensor;
 	return WEIR_OK;
+}
+
+enum weir_status weir_tensor_builder_create_unfilled(enum weir_dtype dtype, const weir_shape *shape,
+                                                     const weir_allocator *allocator, weir_tensor_builder **out,
+                                                     weir_error *error)
+{
+	weir_tensor *tensor;
+	enum weir_status status;
+
+	/* Strings: their addresses and sizes must not be made up of old bytes. */
+	if (dtype == WEIR_BYTES)
+		return weir_tensor_builder_create(dtype, shape, allocator, out, error);
+	status = create(dtype, shape, allocator, out != NULL ? &tensor : NULL, error);
+	if (status == WEIR_OK)
+		*out = (weir_tensor_builder *)(void *)tensor;
+	return status;
 }
 
 void *weir_tensor_builder_data(weir_tensor_builder *builder)
