@@ -27,6 +27,7 @@ const struct ring_contender *const bench_rings[] = {
 	&scq_ring_contender,
 #ifdef WEIR_BENCH_CAS2
 	&nblfq_ring_contender,
+	&wcq_ring_contender,
 #endif
 	&ck_ring_contender,
 	&bbq_ring_contender,

@@ -17,8 +17,8 @@ extern const struct ring_contender weir_ltq16_contender, weir_port_contender, we
 	crossbeam_array_ring_contender, crossbeam_channel_ring_contender, crossbeam_seg_ring_contender,
 	dpdk_mt_ring_contender, dpdk_rts_ring_contender, glib_ring_contender, moodycamel_ring_contender,
 	mutex_ring_contender, nblfq_ring_contender, scq_ring_contender, tbb_ring_contender, tbb_unbounded_ring_contender,
-	weir_shared_ring_contender, urcu_rculfqueue_contender, urcu_wfcqueue_contender, xenium_michael_scott_ring_contender,
-	xenium_ramalhete_ring_contender, xenium_vyukov_ring_contender;
+	wcq_ring_contender, weir_shared_ring_contender, urcu_rculfqueue_contender, urcu_wfcqueue_contender,
+	xenium_michael_scott_ring_contender, xenium_ramalhete_ring_contender, xenium_vyukov_ring_contender;
 extern const struct ring_contender weir_priority_contender, weir_multi_contender, mutex_heap_contender,
 	tbb_priority_contender, cds_ms_priority_contender;
 extern const struct queue_contender weir_queue_contender, condition_queue_contender, crossbeam_channel_queue_contender,

@@ -45,6 +45,7 @@ static const struct candidate {
 	{&bbq_ring_contender, 0, 0, 0},
 #ifdef WEIR_BENCH_CAS2
 	{&nblfq_ring_contender, 1, 1, 1},
+	{&wcq_ring_contender, 0, 1, 1},
 #endif
 };
 
