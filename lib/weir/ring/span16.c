@@ -103,11 +103,10 @@
  */
 #include "ring/span16.h"
 
+#if defined(__x86_64__) && defined(__GCC_HAVE_SYNC_COMPARE_AND_SWAP_16)
 #include "base/assert.h"
 #include "ring/back_off.h"
 #include "ring/place.h"
-
-#if defined(__x86_64__) && defined(__GCC_HAVE_SYNC_COMPARE_AND_SWAP_16)
 
 enum { STEPS_BEFORE_LEAP = 8 };
 enum { AT_ONCE = 4 }; /* values that one round of a copying loop moves */
