@@ -1,11 +1,115 @@
 /*
- * test_reclaim_threads.c - reclamation when threads end, when Linux refuses membarrier, and when
- * there is no memory for a record.
+ * test_reclaim_threads.c - reclamation beside other threads: the era that is begun ahead of a
+ * collection, threads that end, membarrier that Linux refuses, and no memory for a record.
  */
 #include "reclaim_kit.h"
 
 #include "refuse_membarrier.h"
 #include "variables.h"
+
+/* -- the era that is begun ahead of a collection ----------------------------------------------- */
+
+enum { THING_BYTES = 1024, A_ROUND = 10000 };
+
+static uint64_t era_now(void)
+{
+	return weiri_load_seq_cst(&weiri_era);
+}
+
+static uint64_t since_collection(void)
+{
+	return weiri_load_relaxed(&my_record()->since_collection);
+}
+
+/* A thing, the eras after its retirement, and what the thread had then retired since its last collection. */
+static uint64_t retire_one(_Atomic(uint32_t) *freed, uint64_t *since)
+{
+	uint64_t era = era_now();
+
+	retire_things(1, THING_BYTES, freed);
+	*since = since_collection();
+	return era_now() - era;
+}
+
+/* Retires things until the thread begins an era ahead. Returns how many. */
+static uint32_t retire_until_an_era_begins(_Atomic(uint32_t) *freed)
+{
+	uint64_t since;
+
+	for (uint32_t count = 1; count < A_ROUND; count++) {
+		if (retire_one(freed, &since) != 0) {
+			cr_assert_neq(since, 0, "a collection, and no era before it");
+			return count;
+		}
+	}
+	cr_assert_fail("no era begins");
+	return 0;
+}
+
+/* Retires things until this thread collects. Returns how many. No era begins before the collection. */
+static uint32_t retire_until_a_collection(_Atomic(uint32_t) *freed)
+{
+	uint64_t since;
+
+	for (uint32_t count = 1; count < A_ROUND; count++) {
+		uint64_t begun = retire_one(freed, &since);
+
+		cr_assert_eq(begun, since == 0, "%u eras begin with %u bytes", (unsigned)begun, (unsigned)since);
+		if (since == 0)
+			return count;
+	}
+	cr_assert_fail("no collection");
+	return 0;
+}
+
+Test(reclaim, a_thread_begins_one_era_ahead_of_each_collection)
+{
+	_Atomic(uint32_t) freed = 0;
+
+	flush_all();
+	cr_assert_eq(since_collection(), 0);
+	for (int round = 0; round < 3; round++) {
+		uint32_t before = retire_until_an_era_begins(&freed), after = retire_until_a_collection(&freed);
+
+		cr_expect_eq(before, 3 * after, "at three quarters, not at %u of %u", before, before + after);
+	}
+	flush_all();
+}
+
+struct reading {
+	_Atomic(uint32_t) is_inside, may_leave;
+};
+
+static void *be_in_a_section(void *context)
+{
+	struct reading *reading = context;
+	struct weiri_record *record = my_record();
+	uint64_t outer = weiri_section_enter(record);
+
+	latch_open(&reading->is_inside);
+	latch_pass(&reading->may_leave);
+	weiri_section_leave(record, outer);
+	return NULL;
+}
+
+Test(reclaim, a_section_that_begins_after_that_era_does_not_hold_what_died_before)
+{
+	struct reading reading = {0};
+	_Atomic(uint32_t) freed = 0;
+	uint32_t before, after;
+	pthread_t reader;
+
+	flush_all();
+	before = retire_until_an_era_begins(&freed);
+	reader = start(be_in_a_section, &reading);
+	latch_pass(&reading.is_inside);
+	after = retire_until_a_collection(&freed);
+	cr_expect_eq(count_of(&freed), before, "freed %u, not %u", count_of(&freed), before);
+	latch_open(&reading.may_leave);
+	join(reader);
+	flush_all();
+	cr_expect_eq(count_of(&freed), before + after);
+}
 
 /* -- threads that end -------------------------------------------------------------------------- */
 
