@@ -40,6 +40,7 @@ enum { REDUCED = 4 }; /* this many scopes, from the first, are also run without 
 /* How many of the scopes with states merged are in the short form. */
 enum { QUICK_16 = 8, QUICK_64 = 6, QUICK_APART = 1, QUICK_SPANS = 3, QUICK_PORTS = 1 };
 enum { BATCH = 3 };
+enum { IN_STEP = 2 }; /* a time that is not 0, and not odd: all refusals are soon after each other */
 
 struct value {
 	int row, place; /* place counts from 1 */
@@ -127,6 +128,31 @@ static const struct scope {
 	both_answers[] =
 		{
 			{"apart_n2_full_beside_empty_producers_x2_and_x1_1_consumer_x2", 2, {"oee", "oe", "dd"}, 0, 0, 0, 0, 0},
+},
+  /* Threads that go on at the hint, and threads that pause in step. */
+	hinted[] =
+		{
+			{"n1_hint_again_1_producer_x2_1_consumer_x2", 1, {"hee", "hdd"}, 0, 0, 0, 0, 0},
+			{"n1_hint_again_2_producers_x1_1_consumer_x2", 1, {"he", "he", "hdd"}, 0, 0, 0, 0, 0},
+			{"n2_hint_again_2_producers_x1_2_consumers_x1", 2, {"he", "he", "hd", "hd"}, 0, 0, 1, 0, 0},
+			{"n2_hint_again_batch_beside_enqueue_and_dequeues", 2, {"hm", "he", "hdd"}, 0, 0, 0, 0, 0},
+			{"n2_hint_again_never_empty_hints_behind", 2, {"hed", "hd"}, NEVER_EMPTY, 7, 1, 6, 0},
+			{"n2_hint_again_never_full_hints_behind", 2, {"hde", "he"}, NEVER_FULL, 7, 1, 7, 0},
+			{"n2_hint_again_never_empty_hints_far_behind", 2, {"hed", "hd"}, NEVER_EMPTY, 14, 1, 1, 0},
+			{"n2_hint_again_full_beside_empty", 2, {"hee", "he", "hdd"}, 0, 0, 0, 0, 0},
+			{"close_n1_hint_again_1_producer_x2_1_consumer_x2", 1, {"hee", "hdd", "c"}, 0, 0, 0, 0, 0},
+},
+  in_step[] =
+	  {
+		  {"n1_in_step_1_producer_x1_1_consumer_x1", 1, {"te", "td"}, 0, 1, 0, 0, 0},
+		  {"n1_in_step_1_producer_x2_1_consumer_x2", 1, {"tee", "tdd"}, 0, 1, 0, 0, 0},
+		  {"n2_in_step_1_producer_x2_1_consumer_x2", 2, {"tee", "tdd"}, 0, 3, 0, 0, 0},
+		  {"n1_in_step_2_producers_x1_1_consumer_x1", 1, {"te", "te", "td"}, 0, 1, 0, 0, 0},
+		  {"n1_in_step_1_producer_x1_2_consumers_x1", 1, {"te", "td", "td"}, 0, 1, 0, 0, 0},
+		  {"n1_in_step_consumer_goes_on_at_the_hint", 1, {"ee", "thdd"}, 0, 1, 0, 0, 0},
+		  {"close_n1_in_step_1_producer_x1_1_consumer_x1", 1, {"te", "td", "c"}, 0, 1, 0, 0, 0},
+		  {"n2_in_step_never_empty", 2, {"ted", "td"}, NEVER_EMPTY, 3, 1, 0, 0},
+		  {"n2_in_step_full_beside_empty", 2, {"teee", "tdd"}, 0, 3, 0, 0, 0},
 },
   /* SPAN16: an arena of n = 2 has 6 cells, so the fourth batch of 2 is written over the first. */
 	spans[] =
@@ -390,6 +416,11 @@ static void look_at_size(void)
 	       "do; otherwise all begin at " \
 	       "one place", \
 	       weiri_ring_first_place = (uint32_t)me) \
+	LETTER('h', "from here on, go on at the hint when another thread came first (back_off.h)", \
+	       weiri_ring_hint_again = true) \
+	LETTER('t', \
+	       "from here on, pause once when refused, and look again, as beside a thread that runs in step (in_step.h)", \
+	       weiri_ring_step_time = IN_STEP) \
 	LETTER('z', "a planted fault: a dequeue that returns \"empty\" without reading", judged_wrong_take())
 
 static void call(size_t me, char what)
@@ -631,6 +662,27 @@ static int check_small(enum weir_ring_format format)
 	return bad;
 }
 
+/* What most scopes leave out: the hint that is read again, and the pauses in step (LTQ). */
+static int check_paused(enum weir_ring_format format)
+{
+	int bad = 0;
+	char name[SCOPE_NAME];
+
+	for (size_t i = 0; i < sizeof(hinted) / sizeof(hinted[0]); i++) {
+		struct weir_model_program program = prepare(&hinted[i], format, name);
+
+		bad |= scope_as_far_as(&program, scope_long() ? 0 : 500000);
+		bad |= check_progress(&hinted[i], format);
+	}
+	for (size_t i = 0; format != WEIR_RING_FORMAT_SPAN16 && i < sizeof(in_step) / sizeof(in_step[0]); i++) {
+		struct weir_model_program program = prepare(&in_step[i], format, name);
+
+		bad |= scope_as_far_as(&program, scope_long() ? 0 : 500000);
+		bad |= check_progress(&in_step[i], format);
+	}
+	return bad;
+}
+
 static int check_large(enum weir_ring_format format)
 {
 	int bad = 0;
@@ -759,6 +811,7 @@ int main(int argc, char **argv)
 	bad |= check_small(span16) | check_both_answers(span16);
 	bad |= check_all_progress(span16) | check_spans() | check_planted(span16) | check_ports();
 	bad |= check_both_answers(ltq64) | check_both_answers(ltq16);
+	bad |= check_paused(ltq16) | check_paused(ltq64) | check_paused(span16);
 	bad |= check_planted(ltq64) | check_planted(ltq16);
 	bad |= check_all_progress(ltq64) | check_all_progress(ltq16);
 	bad |= check_merged(ltq16) | check_merged(ltq64) | check_merged(span16) | check_apart();

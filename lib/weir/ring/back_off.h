@@ -19,6 +19,9 @@
 
 #include "base/atomic.h"
 #include "base/compiler.h"
+#if defined(WEIRI_UNDER_MODEL)
+#include "ring/layout.h"
+#endif
 
 enum {
 #if defined(WEIRI_UNDER_MODEL)
@@ -41,6 +44,22 @@ struct weiri_race {
 	unsigned overtaken; /* how often another operation came first */
 	bool goes_on;       /* true: at a ticket that is done it goes on at once */
 };
+
+#if defined(WEIRI_UNDER_MODEL)
+/*
+ * stress/model: a thread of a scope that says so reads the hint again. Others walk on, as from an old
+ * hint: if all did so in all scopes, several would be too large for the short form.
+ */
+static inline bool weiri_reads_hint_again(void)
+{
+	return weiri_ring_hint_again;
+}
+#else
+static WEIRI_ALWAYS_INLINE bool weiri_reads_hint_again(void)
+{
+	return true;
+}
+#endif
 
 /* Pauses, because another operation came first. */
 static WEIRI_COLD void weiri_back_off(struct weiri_race *race)
@@ -65,17 +84,8 @@ static WEIRI_COLD uint64_t weiri_step_aside(const _Atomic(uint64_t) *hint, uint6
 	uint64_t hinted;
 
 	weiri_back_off(race);
-#if defined(WEIRI_UNDER_MODEL)
-	/*
-	 * It walks on, as from an old hint. With the hint read again the scopes found no fault either, but
-	 * four of them became too large to be explored completely in the short form.
-	 */
-	hinted = ticket;
-	(void)hint;
-#else
 	/* [P4 acquire] pairs with the store of the hint. */
-	hinted = weiri_load_acquire(hint) & WEIRI_HINT_BITS;
-#endif
+	hinted = weiri_reads_hint_again() ? weiri_load_acquire(hint) & WEIRI_HINT_BITS : ticket;
 	if (hinted > ticket)
 		return hinted;
 	race->goes_on = true;

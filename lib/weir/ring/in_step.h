@@ -20,6 +20,9 @@
 
 #include "base/atomic.h"
 #include "base/compiler.h"
+#if defined(WEIRI_UNDER_MODEL)
+#include "ring/layout.h"
+#endif
 
 /* How far a call of one value that was refused has come. */
 enum weiri_step {
@@ -28,27 +31,51 @@ enum weiri_step {
 	WEIRI_STEP_OVER    /* it returns the refusal */
 };
 
-#if defined(__x86_64__) && !defined(WEIRI_UNDER_MODEL)
+#if defined(__x86_64__) || defined(WEIRI_UNDER_MODEL)
 enum {
 	SOON_TICKS = 1 << 13, /* of the time stamp counter: 2 to 4 us */
 	REST_TICKS = 1 << 18, /* 60 to 130 us */
 	STEP_PAUSES = 64
 };
 
+#if defined(WEIRI_UNDER_MODEL)
+/* stress/model: what the clock says to this thread; 0: it makes no pauses, as most threads of most scopes. */
+static inline bool weiri_makes_steps(void)
+{
+	return weiri_ring_step_time != 0;
+}
+
+static inline uint32_t weiri_step_time(void)
+{
+	return weiri_ring_step_time;
+}
+#else
+static WEIRI_ALWAYS_INLINE bool weiri_makes_steps(void)
+{
+	return true;
+}
+
 static inline uint32_t weiri_step_time(void)
 {
 	return (uint32_t)__builtin_ia32_rdtsc() & ~UINT32_C(1);
 }
+#endif
 
 /* Called after a refusal. May pause. Returns WEIRI_STEP_PAUSED if the caller is to look again. */
 static WEIRI_COLD enum weiri_step weiri_step(const _Atomic(uint64_t) *hint, _Atomic(uint64_t) *refused,
                                              enum weiri_step before)
 {
-	/* [relaxed] all: advice. */
-	uint64_t ticket = weiri_load_relaxed(hint) << 32, last = weiri_load_relaxed(refused);
-	uint32_t now = weiri_step_time(), age = now - ((uint32_t)last & ~UINT32_C(1));
-	bool is_first = (last ^ ticket) >> 32 != 0;
+	uint64_t ticket, last;
+	uint32_t now = weiri_step_time(), age;
+	bool is_first;
 
+	if (!weiri_makes_steps())
+		return WEIRI_STEP_OVER;
+	/* [relaxed] all: advice. */
+	ticket = weiri_load_relaxed(hint) << 32;
+	last = weiri_load_relaxed(refused);
+	age = now - ((uint32_t)last & ~UINT32_C(1));
+	is_first = (last ^ ticket) >> 32 != 0;
 	if (before == WEIRI_STEP_PAUSED) {
 		if (!is_first) /* in vain: a time to come */
 			weiri_store_relaxed(refused, ticket | (uint32_t)(now + REST_TICKS));
@@ -67,7 +94,7 @@ static WEIRI_COLD enum weiri_step weiri_step(const _Atomic(uint64_t) *hint, _Ato
 	return WEIRI_STEP_PAUSED;
 }
 #else
-/* There is no clock that costs as little. In the model, one look more would be only one call more. */
+/* There is no clock that costs as little. */
 static inline enum weiri_step weiri_step(const _Atomic(uint64_t) *hint, _Atomic(uint64_t) *refused,
                                          enum weiri_step before)
 {

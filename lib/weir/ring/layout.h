@@ -129,6 +129,8 @@ void weiri_ring_assert_grown(const weir_ring *ring, size_t index, uint64_t seen)
 void weiri_ring_assert_own_cell(const weir_ring *ring, uint64_t cell);            /* LTQ64: no slot names it */
 #if defined(WEIRI_UNDER_MODEL)
 extern WEIRI_TLS uint32_t weiri_ring_first_place; /* where this thread looks for a spare cell or an arena first */
+extern WEIRI_TLS uint32_t weiri_ring_step_time;   /* in_step.h */
+extern WEIRI_TLS bool weiri_ring_hint_again;      /* back_off.h */
 #endif
 
 #endif

@@ -38,6 +38,8 @@ _Static_assert(SPARES == 1 << WEIRI_PLACE_BITS, "weiri_first_place() must cover 
 
 #if defined(WEIRI_UNDER_MODEL)
 WEIRI_TLS uint32_t weiri_ring_first_place;
+WEIRI_TLS uint32_t weiri_ring_step_time; /* in_step.h */
+WEIRI_TLS bool weiri_ring_hint_again;    /* back_off.h */
 #endif
 
 static WEIRI_ALWAYS_INLINE _Atomic(uint64_t) *word_at(const weir_ring *ring, size_t index)
