@@ -21,6 +21,7 @@
 
 #include "base/atomic.h"
 #include "model/scope.h"
+#include "sync/look.h"
 
 enum { THREADS = 4 };
 
@@ -52,6 +53,13 @@ static const struct scope {
 	{"critical_section_2_tokens_beside_at_once", 0, {"t", "tF", "x"}, 4000, 1},
 	{"critical_section_deadline_beside_1_that_waits", 0, {"d", "X"}, 4000, 1},
 	{"critical_section_2_deadlines_beside_1_that_waits", 0, {"d", "d", "X"}, 4000, 1},
+	{"critical_section_look_beside_at_once", 0, {"LX", "x"}, 20000, 1},
+	{"critical_section_2_look", 0, {"LX", "LX"}, 20000, 1},
+	{"critical_section_2_look_twice", 0, {"LXX", "LXX"}, 4000, 1},
+	{"critical_section_look_beside_1_that_waits_and_at_once", 0, {"LX", "X", "x"}, 4000, 1},
+	{"critical_section_look_and_deadline_beside_1_that_waits", 0, {"Ld", "X"}, 4000, 1},
+	{"critical_section_look_beside_start", 0, {"LX", "sh"}, 4000, 1},
+	{"critical_section_fair_nobody_looks", WEIR_CRITICAL_SECTION_FAIR, {"LX", "X"}, 4000, 1},
 	{"critical_section_1_waits_beside_start_and_cancel", 0, {"X", "xskh"}, 4000, 1},
 };
 
@@ -167,6 +175,7 @@ static void cancel(size_t me)
 	LETTER('k', "cancel what this thread started last, and release its handle", cancel(me)) \
 	LETTER('h', "help the pool once", (void)weir_pool_help(scene.pool, 1)) \
 	LETTER('D', "help the pool once; if that ran what this thread started, destroy the pool", destroy_when_done()) \
+	LETTER('L', "from here on, look once before a wait (sync/look.h)", weiri_looks_once = true) \
 	LETTER('l', "execute in the section; if it was entered, then in the second", \
 	       execute_across(scene.section, scene.second)) \
 	LETTER('r', "execute in the second section; if it was entered, then in the first", \

@@ -25,6 +25,7 @@ struct scope {
 	bool has_work, is_unordered, closes, counts, hurries;
 	bool passes;  /* the taker may give elements without a slot; a helper is summoned before */
 	size_t run;   /* elements that a helper reads in a row; 0: as many as there are */
+	bool looks;   /* a taker that finds the turn taken looks once (sync/look.h) */
 	bool resumes; /* thread RESUMER runs no tasks, but resumes the takers' turn once */
 };
 
@@ -125,6 +126,16 @@ static void have(weir_tensor *part)
 	weir_tensor_release(part);
 }
 
+/* As take_turn() of iterator.c. */
+static bool take_turn(void)
+{
+	struct weiri_own own = {0};
+
+	if (weiri_turn_take(&scene.turn))
+		return true;
+	return scene.scope.looks && weiri_turn_take_soon(&scene.turn, &own, WEIR_NO_DEADLINE);
+}
+
 /* Polls with the turn. Returns false if the turn is stuck. */
 static bool poll_once(void)
 {
@@ -187,8 +198,9 @@ static void run(void *context, size_t who)
 			(void)weir_pool_help(scene.pool, 1);
 		return;
 	}
+	weiri_looks_once = scene.scope.looks;
 	for (size_t i = 0; i < scene.scope.takes; i++) {
-		if (weiri_turn_take(&scene.turn))
+		if (take_turn())
 			(void)poll_once();
 	}
 	if (scene.scope.closes) {
@@ -376,6 +388,9 @@ static int check_three(void)
 	failed |= check("window_2_takers_prefetch", 3, SOME, scope);
 	scope.has_work = true;
 	failed |= check("window_2_takers_map", 3, SOME, scope);
+	scope.looks = true;
+	failed |= check("window_2_takers_look", 3, SOME, scope);
+	scope.looks = false;
 	scope.help = WEIRI_HELP_ALWAYS;
 	failed |= check("window_2_takers_map_shared", 3, SOME, scope);
 	scope.takers = 1;
@@ -407,6 +422,8 @@ static int check_stopped(void)
 	scope.takers = 2;
 	scope.takes = 1;
 	failed |= check_stops("window_2_takers_stopped", 3, scope);
+	scope.looks = true;
+	failed |= check_stops("window_2_takers_look_stopped", 3, scope);
 	return failed;
 }
 

@@ -111,11 +111,10 @@ static inline bool weiri_turn_stick(struct weiri_turn *turn)
 
 #if defined(WEIRI_UNDER_MODEL)
 enum { WEIRI_TURN_PAUSES = 0, WEIRI_TURN_YIELDS = 0 };
-static const uint64_t weiri_turn_look_ns = 0;
 #else
 enum { WEIRI_TURN_PAUSES = 200, WEIRI_TURN_YIELDS = 8 };
-static const uint64_t weiri_turn_look_ns = 50000;
 #endif
+static const uint64_t weiri_turn_look_ns = 50000;
 
 /*
  * Called by the holder, before it sticks and sleeps: what is under way on another processor often

@@ -124,11 +124,7 @@ static bool others_first(const weir_critical_section *section)
 
 /* -- looking before waiting -- */
 
-#if defined(WEIRI_UNDER_MODEL) /* stress/model: each look multiplies the executions, and shows nothing new */
-static const uint64_t look_ns = 0;
-#else
 static const uint64_t look_ns = 100000;
-#endif
 enum { LOOKS_BEFORE_YIELD = 1, UNHURRIED = 64 };
 
 static uint64_t entries_of(const struct weiri_right *right)
@@ -176,7 +172,7 @@ static WEIRI_NOINLINE enum weir_status enter_taken(weir_critical_section *sectio
 {
 	struct weiri_own *own = weiri_record_mine->own;
 
-	if (cancel == NULL && deadline_ns != 0 && look_ns != 0 && (section->flags & WEIR_CRITICAL_SECTION_FAIR) == 0) {
+	if (cancel == NULL && deadline_ns != 0 && weiri_may_look() && (section->flags & WEIR_CRITICAL_SECTION_FAIR) == 0) {
 		if (own->unlooked != 0)
 			own->unlooked--;
 		else if (look(own, section->right, deadline_ns))

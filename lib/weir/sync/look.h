@@ -20,6 +20,7 @@
 #include <weir/time.h>
 
 #include "base/atomic.h"
+#include "base/compiler.h"
 #include "sync/yield.h"
 
 enum { WEIRI_LOOK_FIRST_PAUSES = 64, WEIRI_LOOK_MOST_PAUSES = 256 };
@@ -31,6 +32,41 @@ struct weiri_looks {
 	uint64_t end_ns;
 	unsigned pauses, before_yield, count;
 };
+
+#if defined(WEIRI_UNDER_MODEL)
+/*
+ * stress/model: time does not pass there. A thread of a scope that says so looks once, others not at all: each
+ * look multiplies the executions.
+ */
+extern WEIRI_TLS bool weiri_looks_once;
+
+static inline bool weiri_may_look(void)
+{
+	return weiri_looks_once;
+}
+
+static inline void weiri_looks_begin(struct weiri_looks *looks, struct weiri_own *own, uint64_t longest_ns,
+                                     uint64_t deadline_ns, unsigned before_yield)
+{
+	(void)longest_ns, (void)deadline_ns, (void)before_yield;
+	*looks = (struct weiri_looks){.own = own};
+}
+
+static inline bool weiri_looks_go_on(struct weiri_looks *looks)
+{
+	return weiri_may_look() && looks->count++ == 0;
+}
+
+static inline bool weiri_looks_in_vain(const struct weiri_looks *looks)
+{
+	(void)looks;
+	return true;
+}
+#else
+static WEIRI_ALWAYS_INLINE bool weiri_may_look(void)
+{
+	return true;
+}
 
 /*
  * They end after longest_ns, or at deadline_ns. After `before_yield` looks the thread asks once, by a
@@ -65,5 +101,6 @@ static inline bool weiri_looks_in_vain(const struct weiri_looks *looks)
 {
 	return weir_now_ns() >= looks->end_ns;
 }
+#endif
 
 #endif

@@ -14,6 +14,7 @@
 
 #if defined(WEIRI_UNDER_MODEL) /* stress/model: there two looks end a post */
 enum { PATIENCE = 2 };
+WEIRI_TLS bool weiri_looks_once; /* look.h */
 #else
 enum { PATIENCE = 64 }; /* looks cost some nanoseconds each, a post that finds nothing fenced some microseconds */
 #endif
