@@ -4,6 +4,7 @@
  */
 #include <mpi.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <weir/flow/replicas.h>
 #include <weir/mpi.h>
@@ -315,6 +316,85 @@ static void close_alone(struct alone *alone)
 	alone->at->close(alone->at, alone->channel);
 	cr_assert_eq(weir_mpi_destroy(alone->mpi, &alone->error), WEIR_OK, "%s", alone->error.message);
 	cr_assert_eq(weir_pool_destroy(alone->pool, NULL), WEIR_OK);
+}
+
+/* The threads below begin together, and tell each other when to go on without any memory order. */
+struct relay {
+	struct alone alone;
+	_Atomic(int) act;
+};
+
+static void go_on(struct relay *relay)
+{
+	atomic_store_explicit(&relay->act, 1, memory_order_relaxed);
+}
+
+static void await(struct relay *relay)
+{
+	while (atomic_load_explicit(&relay->act, memory_order_relaxed) == 0)
+		(void)sched_yield();
+}
+
+static void *drive_first(void *context)
+{
+	struct relay *relay = context;
+	weir_transfer *transfer = NULL;
+
+	cr_assert_eq(start_alone(&relay->alone, kit_f32(1), &transfer), WEIR_OK);
+	help(&relay->alone);
+	relay->alone.at->release(relay->alone.at, transfer);
+	go_on(relay);
+	return NULL;
+}
+
+static void *drive_next(void *context)
+{
+	struct relay *relay = context;
+	struct alone mine;
+
+	await(relay);
+	mine = (struct alone){.pool = relay->alone.pool, .at = relay->alone.at, .channel = relay->alone.channel};
+	cr_assert_eq(start_alone(&mine, kit_f32(1), &mine.transfer), WEIR_OK);
+	help(&mine);
+	cr_expect_eq(mine.outcome.status, WEIR_OK);
+	mine.at->release(mine.at, mine.transfer);
+	return NULL;
+}
+
+static void *destroy_too_early(void *context)
+{
+	struct relay *relay = context;
+	weir_error error;
+
+	await(relay);
+	cr_expect_eq(weir_mpi_destroy(relay->alone.mpi, &error), WEIR_FAILED_PRECONDITION);
+	cr_expect_not_null(strstr(error.message, "a channel is open"), "%s", error.message);
+	return NULL;
+}
+
+static void run_relay(void *(*next)(void *))
+{
+	struct relay relay = {.act = 0};
+	pthread_t threads[2];
+
+	double_begin(1);
+	open_alone(&relay.alone);
+	cr_assert_eq(pthread_create(&threads[0], NULL, drive_first, &relay), 0);
+	cr_assert_eq(pthread_create(&threads[1], NULL, next, &relay), 0);
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(pthread_join(threads[i], NULL), 0);
+	close_alone(&relay.alone);
+	cr_expect_not(double_misused());
+}
+
+Test(mpi_double, a_driver_goes_on_where_that_of_another_thread_has_left)
+{
+	run_relay(drive_next);
+}
+
+Test(mpi_double, a_destroy_looks_at_what_the_driver_of_another_thread_has_left)
+{
+	run_relay(destroy_too_early);
 }
 
 Test(mpi_double, a_cancel_before_the_driver_takes_the_share_back)

@@ -47,7 +47,7 @@ NOTICING = {
               "queue_races", "queue_readiness", "select", "shuffle"),
     "run": ("deque", "pool", "coordinator", "gate", "countdown", "queue_runner",
             "queue_runner_queues", "signal", "session"),
-    "data": ("dataset_ahead", "dataset_start", "dataset"),
+    "data": ("dataset_pairs", "dataset_ahead", "dataset_start", "dataset"),
     "ranks": ("mpi_double",),
     "lib/flow/areas/area": ("staging", "map_staging", "keyed_join", "dump_area"),
     "lib/weir/queue/calls": ("queue", "queue_operation", "queue_yield", "queue_stats",

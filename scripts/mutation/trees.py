@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 
-SETUP = ["-Drunner=own", "-Dbench=false", "-Dexamples=false", "-Djemalloc=disabled", "-Dblas=disabled", "-Dwerror=false"]
+SETUP = ["-Drunner=own", "-Dbench=false", "-Dexamples=false", "-Djemalloc=disabled", "-Dblas=disabled", "-Dmpi=auto", "-Dwerror=false"]
 BUILDS = {"plain": [], "tsan": ["-Db_sanitize=thread", "-Db_lundef=false", "-Dstress=false"]}
 
 # A build, the kind of checks that it has, and their suite in meson.

@@ -6,6 +6,7 @@
  * - The operation ends exactly once.
  * - Each element is given once, in order: one that came for an operation that was cancelled goes to the
  *   next call.
+ * - A thread that must help does not wait for a task that only it might run: it steals the turn.
  * - A thread that is stopped anywhere lets the others return.
  */
 #include <string.h>
@@ -13,12 +14,14 @@
 
 #include "data/stage.h"
 #include "model/scope.h"
+#include "reclaim/scope.h"
 
 enum { ELEMENTS = 2 };
 
 struct scope {
 	void (*acts)(void); /* of thread 0 */
 	size_t helps;       /* of thread 1 */
+	bool starts;        /* thread 1 takes an element, if one is ready, and starts the operation */
 	bool takes;         /* thread 2 takes an element, if one is ready */
 	bool begun;         /* the operation is started before the threads */
 	bool ahead;         /* through a window; what is above it is known, so no task polls */
@@ -31,7 +34,7 @@ static struct scene {
 	weir_pending *operation;
 	_Atomic(int) ended;
 	enum weir_status status;
-	int number, other; /* what the operation, and what thread 2 got; -1: nothing */
+	int number, other, first; /* what the operation, thread 2 or a thief, and a starter got; -1: nothing */
 } scene;
 
 /* -- the dataset ------------------------------------------------------------------------------- */
@@ -110,6 +113,30 @@ static void cancel(void)
 	weir_pending_cancel(scene.operation, NULL);
 }
 
+static void take(uint64_t deadline_ns, int *number)
+{
+	weir_tensor *part;
+
+	if (weir_iterator_next(scene.iterator, deadline_ns, NULL, &part, 1, NULL) == WEIR_OK)
+		*number = number_of(part);
+}
+
+/* It may wait, and nobody else might run the task: it takes the turn that was passed to the task. */
+static void steal(void)
+{
+	take(weir_deadline_in(1), &scene.other);
+}
+
+/* The fence of a thread's first section would order what it took before what it starts. */
+static void take_and_start(void)
+{
+	struct weiri_scope section = weiri_scope_enter(weiri_record_get());
+
+	weiri_scope_leave(&section);
+	take(0, &scene.first);
+	start();
+}
+
 static void setup(void *context)
 {
 	const struct weir_pool_options options = {WEIR_POOL_OPTIONS_INIT, .flags = WEIR_POOL_NO_THREADS};
@@ -136,16 +163,17 @@ static void setup(void *context)
 
 static void run(void *context, size_t who)
 {
-	weir_tensor *part;
-
 	(void)context;
-	if (who == 0)
+	if (who == 0) {
 		scene.scope.acts();
-	else if (who == 1)
+	} else if (who == 1) {
 		for (size_t i = 0; i < scene.scope.helps; i++)
 			(void)weir_pool_help(scene.pool, 1);
-	else if (weir_iterator_next(scene.iterator, 0, NULL, &part, 1, NULL) == WEIR_OK)
-		scene.other = number_of(part);
+		if (scene.scope.starts)
+			take_and_start();
+	} else {
+		take(0, &scene.other);
+	}
 }
 
 /* The elements that nobody has got, in order. */
@@ -158,7 +186,7 @@ static void take_the_rest(void)
 	if (scene.status == WEIR_OK)
 		weir_model_assert(scene.number != scene.other);
 	for (;;) {
-		while (next == scene.number || next == scene.other)
+		while (next == scene.number || next == scene.other || next == scene.first)
 			next++;
 		status = weir_iterator_next(scene.iterator, 0, NULL, &part, 1, NULL);
 		if (status == WEIR_DEADLINE_EXCEEDED) { /* a task reads it ahead */
@@ -178,7 +206,10 @@ static void finish(void *context)
 	while (weir_pool_help(scene.pool, 1) != 0)
 		;
 	weir_model_assert(weiri_load_relaxed(&scene.ended) == 1);
-	weir_model_assert(scene.status == WEIR_OK || scene.status == WEIR_CANCELLED);
+	if (scene.status == WEIR_OUT_OF_RANGE)
+		weir_model_assert(scene.other >= 0 && scene.first >= 0); /* they have all elements */
+	else
+		weir_model_assert(scene.status == WEIR_OK || scene.status == WEIR_CANCELLED);
 	weir_pending_release(scene.operation);
 	take_the_rest();
 	weir_model_assert(weir_iterator_destroy(scene.iterator, NULL) == WEIR_OK);
@@ -189,7 +220,7 @@ static void finish(void *context)
 
 static struct weir_model_program program_of(const char *name, size_t threads, struct scope scope)
 {
-	scene = (struct scene){.scope = scope, .number = -1, .other = -1};
+	scene = (struct scene){.scope = scope, .number = -1, .other = -1, .first = -1};
 	return (struct weir_model_program){name, threads, &scene, sizeof(scene), setup, run, finish};
 }
 
@@ -206,6 +237,7 @@ int main(int argc, char **argv)
 	const struct scope beside = {cancel, 2, .begun = true}, taken = {cancel, 1, .takes = true, .begun = true};
 	const struct scope ahead = {start, 2, .ahead = true};
 	const struct scope taken_ahead = {cancel, 1, .takes = true, .begun = true, .ahead = true};
+	const struct scope stolen = {steal, 1, .begun = true}, beside_start = {steal, 0, .starts = true, .begun = false};
 	struct weir_model_program program;
 	int failed = 0;
 
@@ -217,6 +249,11 @@ int main(int argc, char **argv)
 	failed |= check("iterator_start_ahead_beside_help", 2, ahead);
 	if (scope_long())
 		failed |= check("iterator_cancel_ahead_beside_help_and_taker", 3, taken_ahead);
+	program = program_of("iterator_steal_beside_start", 2, beside_start);
+	failed |= scope_random(&program, scope_long() ? 1000000 : 20000);
+	/* The task begins to run between a theft and the next loan. */
+	program = program_of("iterator_steal_beside_help", 2, stolen);
+	failed |= scope_preemptions(&program, scope_long() ? 3 : 2);
 	program = program_of("iterator_cancel_stopped", 3, taken);
 	failed |= scope_stops(&program, scope_long() ? 2000 : 20, NULL, NULL);
 	program = program_of("iterator_cancel_ahead_stopped", 3, taken_ahead);

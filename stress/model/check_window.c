@@ -23,7 +23,8 @@ struct scope {
 	size_t size, elements, takers, takes, helps;
 	enum weiri_help help; /* of the takers */
 	bool has_work, is_unordered, closes, counts, hurries;
-	bool passes;  /* the taker may give elements without a slot; a helper is summoned before */
+	bool passes;  /* the taker may give elements without a slot */
+	bool begun;   /* a helper is summoned before */
 	size_t run;   /* elements that a helper reads in a row; 0: as many as there are */
 	bool looks;   /* a taker that finds the turn taken looks once (sync/look.h) */
 	bool resumes; /* thread RESUMER runs no tasks, but resumes the takers' turn once */
@@ -178,7 +179,7 @@ static void setup(void *context)
 	                                                                scene.scope.has_work ? add_ten : NULL,
 	                                                                scene.scope.is_unordered, 0},
 	                                    &scene.window, &error) == WEIR_OK);
-	if (scene.scope.passes)
+	if (scene.scope.begun)
 		weiri_window_begin(scene.window);
 }
 
@@ -282,6 +283,10 @@ static int check_two(void)
 	scope.help = WEIRI_HELP_NEVER;
 	scope.counts = false;
 	failed |= check("window_unordered_2", 2, LONG, scope);
+	/* Nothing is done to the elements. */
+	scope.has_work = false;
+	scope.size = 1;
+	failed |= check("window_unordered_prefetch_1", 2, COMPLETE, scope);
 	return failed;
 }
 
@@ -307,11 +312,18 @@ static int check_closed(void)
 static int check_limit(void)
 {
 	struct scope scope = {.size = 1, .elements = 2, .takers = 1, .takes = 3, .helps = 2, .has_work = true};
+	struct weir_model_program program;
 	int failed = 0;
 
 	scope.help = WEIRI_HELP_ALWAYS;
 	scope.counts = true;
 	failed |= check("window_limit_1", 2, LONG, scope);
+	/* The helper reads the end while the taker works, and leaves it because of the limit. */
+	scope.begun = true;
+	scope.elements = 1;
+	program = program_of("window_limit_end", 2, scope);
+	failed |= scope_merged(&program, scope_long() ? 0 : 400000);
+	scope.begun = false;
 	/* With the taker, one helper of two is of use. */
 	scope.size = 2;
 	scope.elements = 3;
@@ -327,7 +339,7 @@ static int check_passed(void)
 	int failed = 0;
 
 	scope.help = WEIRI_HELP_ALWAYS;
-	scope.passes = scope.counts = true;
+	scope.passes = scope.begun = scope.counts = true;
 	failed |= check("window_passed_1", 2, SOME, scope);
 	scope.closes = true;
 	scope.takes = 1;

@@ -27,7 +27,7 @@
  *       but for the transfers that it tells, each of which keeps the transport
  * Pairs
  *   P1  start (put) -> driver (take): the transfer, and what open() stored (run/handoff.h)
- *   P2  pending: the driver that leaves -> the start that makes it 1: what the driver owns (D1). The
+ *   P2  pending: the driver that leaves -> the start that makes it 1, destroy: what the driver owns (D1). The
  *       next driver is submitted by that start, and so ordered after it
  *   P3  cancel (latch) -> driver: the cause
  * Progress: start and cancel are lock-free and wait-free; the driver never blocks. A driver that is
@@ -374,8 +374,8 @@ static void drive(weir_task *task)
 	drop_cancelled(mpi, &ended);
 	test_all(mpi, &ended);
 	/* Whether a test that found nothing gives the processor away is MPI's decision (mpi_yield_when_idle). */
-	/* [P2 acq_rel] D3 */
-	if (weiri_fetch_sub_acq_rel(&mpi->pending, ended.count) != ended.count)
+	/* [P2 release] D3 */
+	if (weiri_fetch_sub_release(&mpi->pending, ended.count) != ended.count)
 		(void)weir_pool_submit(mpi->pool, &mpi->driver);
 	while (ended.first != NULL) {
 		weir_transfer *transfer = transfer_of(ended.first);
@@ -494,8 +494,8 @@ static enum weir_status start(weir_transport *transport, const struct weir_reduc
 	*transfer = create_transfer(mpi, reduction);
 	if (*transfer == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "mpi: no memory for a reduction");
-	/* [P2 acq_rel] pairs with the driver that left. It comes before the put: a driver counts down what it takes. */
-	was_idle = weiri_fetch_add_acq_rel(&mpi->pending, 1) == 0;
+	/* [P2 acquire] pairs with the driver that left. It comes before the put: a driver counts down what it takes. */
+	was_idle = weiri_fetch_add_acquire(&mpi->pending, 1) == 0;
 	weiri_handoff_put(&mpi->inbox, &(*transfer)->link);
 	if (was_idle)
 		(void)weir_pool_submit(mpi->pool, &mpi->driver);

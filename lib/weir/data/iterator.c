@@ -36,7 +36,8 @@
  *   D5  the task is queued once at most: a turn that is passed to it while it is queued, stolen, is its
  *       again. `lent` says whose the turn is; it changes by read-modify-writes
  * Pairs: those of turn.h; the gates' (run/gate.h).
- *   P3  pass_turn -> steal_turn, run_poll: what the holder did with the turn
+ *   P3  lend_turn -> steal_turn, run_poll: what the holder did with the turn
+ *   P4  run_poll -> lend_turn: the task is not queued any more
  * Linearization: an element is given at the poll that returns it, with the turn.
  * Progress: a call without contention is wait-free, apart from the stages. See (1) of dataset.h for
  *   a thread that stops inside a stage.
@@ -110,8 +111,11 @@ struct request {
 
 static bool is_ending(const weir_iterator *iterator)
 {
-	/* [acquire] pairs with weir_iterator_destroy() */
-	return weiri_load_acquire(&iterator->ends) != 0;
+	/*
+	 * [relaxed] it carries nothing. A call that waits has posted before it looks, so destroy() finds the post,
+	 * or the call finds the end (F1 of sync/waiters.h); for others the look is a hint, since destroy() waits for them.
+	 */
+	return weiri_load_relaxed(&iterator->ends) != 0;
 }
 
 static enum weir_status fail_ending(const weir_iterator *iterator, weir_error *error)
@@ -243,8 +247,8 @@ static bool steal_turn(weir_iterator *iterator)
 {
 	uint32_t lent = LENT_TASK;
 
-	/* [acq_rel] what the holder before did; pairs with pass_turn() and run_poll(). */
-	return weiri_cas_acq_rel(&iterator->lent, &lent, LENT_STOLEN);
+	/* [P3 acquire] pairs with lend_turn(). What this thread does with the turn goes on by its give. */
+	return weiri_cas_acquire(&iterator->lent, &lent, LENT_STOLEN);
 }
 
 /* For a thread that must help. A turn that is stuck is taken after a while, to look at what is undone. */
@@ -503,7 +507,7 @@ static void run_poll(weir_task *task)
 {
 	weir_iterator *iterator = WEIRI_CONTAINER_OF(task, weir_iterator, task);
 
-	/* [acq_rel] what the holder before did, and that the task is not queued any more. */
+	/* [P3 acquire] pairs with lend_turn(); [P4 release] the task is not queued any more. */
 	if (weiri_exchange_acq_rel(&iterator->lent, (uint32_t)LENT_NOT) == LENT_TASK &&
 	    poll_and_keep(iterator, WEIRI_HELP_ALWAYS, false))
 		give(iterator);
@@ -513,7 +517,7 @@ static void run_poll(weir_task *task)
 /* Called with the turn and a part of `calls`, which go to the task. */
 static void lend_turn(weir_iterator *iterator)
 {
-	/* [acq_rel] what this holder did; pairs with steal_turn() and run_poll(). */
+	/* [P3 release] pairs with steal_turn() and run_poll(); [P4 acquire] pairs with run_poll(). */
 	if (weiri_exchange_acq_rel(&iterator->lent, (uint32_t)LENT_TASK) == LENT_STOLEN) {
 		weiri_gate_leave(&iterator->calls); /* the task is queued still, and has its part of `calls` */
 		return;
@@ -876,8 +880,8 @@ enum weir_status weir_iterator_destroy(weir_iterator *iterator, weir_error *erro
 		                  "iterator \"%s\": destroy was called by a completion inside a call of the iterator",
 		                  iterator->name);
 	weiri_deliver_due(); /* in a completion: operations of the iterator may be told only now, on this thread */
-	/* [release] pairs with is_ending(); then all that wait are attempted, and end. */
-	weiri_store_release(&iterator->ends, 1);
+	/* [relaxed] see is_ending(). Then all that wait are attempted, and end. */
+	weiri_store_relaxed(&iterator->ends, 1);
 	weiri_store_relaxed(&iterator->consumer.over, 1u); /* [relaxed] a hint */
 	weiri_waitable_pump(my_record(), &iterator->waitable);
 	weiri_deliver_due(); /* what the pump has ended */

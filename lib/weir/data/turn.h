@@ -21,11 +21,13 @@
  *       before it sticks. Whoever finishes the thing finds that, and resumes. If the turn is TAKEN
  *       still, the resume leaves AGAIN, and the stick fails
  * Pairs
- *   P1  give, stick -> take: what the holder did; a resume between the two continues the release sequence
- *   P2  resume -> stick that fails, take: what became ready
+ *   P1  give, stick -> take, seize: what the holder did; a resume between the two continues the release sequence
+ *   P2  seize -> stick that fails: that the work ends
  * Why T2 holds. A resume that finds TAKEN, AGAIN or STUCK changes the state by a read-modify-write,
- *   and so does each stick. If the resume is first, the stick fails and acquires what became ready.
- *   If the stick is first, the resume finds STUCK.
+ *   and so does each stick. If the resume is first, the stick fails, and the holder polls again.
+ *   If the stick is first, the resume finds STUCK, and some thread polls later. A resume need carry nothing: each
+ *   poll looks at the thing by a read-modify-write (window_take.c, and has_room() of window_fill.h). The finish read
+ *   what the poller's last one wrote, so the next one reads the finish or what came after it, and acquires it there.
  * Why T2 also holds if the resume finds the turn FREE, and writes nothing. Some thread polls later,
  *   and looks at the thing by a read-modify-write (window_take.c). Either this read follows the finish,
  *   and the thread takes the thing. Or the finish follows it, and thus acquires what that thread
@@ -66,7 +68,7 @@ static inline bool weiri_turn_take(struct weiri_turn *turn)
 	/* [relaxed] a look that leaves the line to the holder. */
 	if (weiri_load_relaxed(&turn->state) != WEIRI_TURN_FREE)
 		return false;
-	/* [P1, P2 acquire] pairs with give and resume. */
+	/* [P1 acquire] pairs with give and stick. */
 	return weiri_cas_acquire(&turn->state, &state, WEIRI_TURN_TAKEN);
 }
 
@@ -85,7 +87,7 @@ static inline bool weiri_turn_leave(struct weiri_turn *turn, enum weiri_turn_sta
 	/* [P1 release] pairs with take and seize. */
 	if (weiri_cas_release(&turn->state, &state, (uint32_t)to))
 		return true;
-	/* [P2 acquire] pairs with the resume or seize that left AGAIN. */
+	/* [P2 acquire] pairs with the seize that left AGAIN. */
 	(void)weiri_exchange_acquire(&turn->state, WEIRI_TURN_TAKEN);
 	return false;
 }
@@ -172,14 +174,14 @@ static inline bool weiri_turn_take_soon(struct weiri_turn *turn, struct weiri_ow
  */
 static inline bool weiri_turn_resume(struct weiri_turn *turn)
 {
-	/* [relaxed] the compare-and-swaps order what matters; see above for FREE. */
+	/* [relaxed] a look; see above for FREE. */
 	uint32_t state = weiri_load_relaxed(&turn->state);
 
 	while (state != WEIRI_TURN_FREE) {
 		bool is_stuck = state == WEIRI_TURN_STUCK;
 
-		/* [P2 release] pairs with the stick that fails, and with the take of the next holder */
-		if (weiri_cas_release(&turn->state, &state, is_stuck ? WEIRI_TURN_FREE : WEIRI_TURN_AGAIN))
+		/* [relaxed] carries nothing (T2), and continues the release sequence of the stick (P1). */
+		if (weiri_cas_relaxed(&turn->state, &state, is_stuck ? WEIRI_TURN_FREE : WEIRI_TURN_AGAIN))
 			return is_stuck;
 	}
 	return false;

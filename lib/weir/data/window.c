@@ -106,7 +106,8 @@
  *   P8  rest -> fall_asleep: the turn that is left to a consumer that hurries;
  *       fall_asleep -> finish: the turn of the wait that the finish clears
  *   P9  rest -> take_helper: the helper's task is not used any more
- *   P10 is_at_limit -> work_on, and the other way round: what is left to those who work; that a call has ended
+ *   P10 is_at_limit -> work_on: what is left to those who work. That a call has ended, the other way round,
+ *       needs no pair: who finds it goes on by itself
  * Linearization: an element is taken at the consumer's read of DONE, with the consumer's turn.
  * Progress: polls, finishes and closes are lock-free, apart from the stages below and the functions
  *   of the user. A stopped thread holds back the element that it claimed; in an ordered window also

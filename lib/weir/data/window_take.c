@@ -54,13 +54,13 @@ static WEIRI_COLD struct weiri_window_slot *look_in_order(struct weiri_window *w
 		uint32_t state = WEIRI_SLOT_EMPTY;
 
 		if (weiri_window_may_help(window)) {
-			/* [P1 acquire] pairs with weiri_window_finish() */
-			while (weiri_load_acquire(&slot->state) != WEIRI_SLOT_DONE && weiri_window_do_one(window, help))
+			/* [relaxed] a look: the compare-and-swap below acquires what it finds */
+			while (weiri_load_relaxed(&slot->state) != WEIRI_SLOT_DONE && weiri_window_do_one(window, help))
 				;
 			weiri_window_summon_for_rest(window);
 		}
 		/* [P1 acquire from finish(); release for W3] a read-modify-write, also if it is AWAITED already */
-		while (state != WEIRI_SLOT_DONE && !weiri_cas_acq_rel_or_acquire(&slot->state, &state, WEIRI_SLOT_AWAITED))
+		while (state != WEIRI_SLOT_DONE && !weiri_cas_release_or_acquire(&slot->state, &state, WEIRI_SLOT_AWAITED))
 			;
 		if (state == WEIRI_SLOT_DONE)
 			return slot;
@@ -91,14 +91,14 @@ static WEIRI_COLD bool look_for_finished(struct weiri_window *window)
 	do {
 		struct weiri_window_slot *top = NULL;
 
-		/* [P1 acquire] pairs with weiri_window_push_finished() */
-		while (weiri_window_may_help(window) && !has_finished(weiri_load_acquire(&window->finished)) &&
+		/* [relaxed] a look: take_finished() acquires what it finds */
+		while (weiri_window_may_help(window) && !has_finished(weiri_load_relaxed(&window->finished)) &&
 		       weiri_window_do_one(window, help))
 			;
 		if (weiri_window_may_help(window))
 			weiri_window_summon_for_rest(window); /* W6: it may have ended a call */
-		/* [as in look_in_order()] */
-		while (!has_finished(top) && !weiri_cas_acq_rel_or_acquire(&window->finished, &top, &weiri_window_awaited))
+		/* [release for W3] as in look_in_order(); take_finished() acquires */
+		while (!has_finished(top) && !weiri_cas_release(&window->finished, &top, &weiri_window_awaited))
 			;
 		if (has_finished(top))
 			return true;
@@ -109,8 +109,8 @@ static WEIRI_COLD bool look_for_finished(struct weiri_window *window)
 /* Takes all finished slots, and returns the oldest, or NULL if there is none; one is then awaited. */
 static struct weiri_window_slot *take_finished(struct weiri_window *window)
 {
-	/* [P1 acquire] pairs with weiri_window_push_finished() */
-	struct weiri_window_slot *top = weiri_load_acquire(&window->finished), *oldest = NULL;
+	/* [relaxed] a look: the exchange acquires what it finds */
+	struct weiri_window_slot *top = weiri_load_relaxed(&window->finished), *oldest = NULL;
 
 	if (!has_finished(top) && !look_for_finished(window))
 		return NULL;

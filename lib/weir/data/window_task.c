@@ -13,8 +13,8 @@ static bool needs_helper(struct weiri_window *window)
 {
 	if (weiri_window_is_over(window) || !weiri_window_is_undone(window))
 		return false;
-	/* [P8 acq_rel] pairs with fall_asleep() */
-	return !weiri_window_is_hurried(window) || weiri_fetch_or_acq_rel(&window->waits, 0u) != 0;
+	/* [P8 release] pairs with fall_asleep() */
+	return !weiri_window_is_hurried(window) || weiri_fetch_or_release(&window->waits, 0u) != 0;
 }
 
 /*

@@ -20,8 +20,8 @@ static inline bool weiri_window_is_at_limit(struct weiri_window *window, uint64_
 	/* [relaxed] only a count: an old one shows too many calls. `begun` may be older: too few, and the claim fails */
 	if (window->work == NULL || (int64_t)(begun - weiri_load_relaxed(&window->worked)) < limit)
 		return false;
-	/* [P10 acq_rel] pairs with work_on(): a read-modify-write, which the end of a call follows or precedes */
-	return (int64_t)(begun - weiri_fetch_or_acq_rel(&window->worked, UINT64_C(0))) >= limit;
+	/* [P10 release] pairs with work_on(): a read-modify-write, which the end of a call follows or precedes */
+	return (int64_t)(begun - weiri_fetch_or_release(&window->worked, UINT64_C(0))) >= limit;
 }
 
 static inline bool weiri_window_is_undone(struct weiri_window *window)
