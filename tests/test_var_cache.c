@@ -83,10 +83,10 @@ Test(var_cache, accepts_what_holds_nothing)
 	weir_var_cache_init(NULL, NULL);
 	weir_var_cache_release(NULL);
 	cr_expect_null(weir_var_cache_refresh(NULL));
-	cr_expect_null(weir_var_cache_read(&none));
 	weir_var_cache_release(&none);
+	cr_expect_null(weir_var_cache_read(&none)); /* released */
 	weir_var_cache_init(&none, NULL);
-	cr_expect_null(weir_var_cache_read(&none));
+	cr_expect_null(weir_var_cache_read(&none)); /* without a variable */
 	weir_var_cache_release(&none);
 }
 

@@ -91,7 +91,7 @@ typedef struct weir_read_section {
 	const uint64_t *era;      /* the current era */
 	const uint64_t *reserved; /* the last era that is reserved; leads to 0: ask the library */
 	uint32_t stamp_at;        /* in a version: where its stamp is */
-	uint32_t read_at;         /* in a version: where what handles show is */
+	uint32_t read_at;         /* the same of what handles show: 8 bytes behind it */
 	void *record;
 	uint64_t outer;
 	uint64_t depth;
@@ -134,12 +134,12 @@ static inline const weir_read *weir_read_section_peek(const weir_read_section *s
 			__atomic_load_n((const char *const *)(const void *)var, __ATOMIC_SEQ_CST);
 
 		if (__builtin_expect(__atomic_load_n(section->era, __ATOMIC_RELAXED) <= reserved, 1)) {
-			const uint64_t *stamp = (const uint64_t *)(const void *)(version + section->stamp_at);
-			const weir_read *read = (const weir_read *)(const void *)(version + section->read_at);
+			/* What handles show is behind the stamp. The stamp is 0 or -1 if it may not be shown. */
+			const int64_t *stamp = (const int64_t *)(const void *)(version + section->stamp_at);
+			const weir_read *read = (const weir_read *)(const void *)(stamp + 1);
 
-			if (__builtin_expect(__atomic_load_n(stamp, __ATOMIC_ACQUIRE) - 1 < UINT64_MAX - 1 &&
-			                         read->tensor != NULL,
-			                     1))
+			if (__builtin_expect(
+					__atomic_load_n(stamp, __ATOMIC_ACQUIRE) > 0 && read->tensor != NULL, 1))
 				return read;
 		}
 	}

@@ -51,7 +51,7 @@ WEIR_BEGIN_DECLS
  */
 typedef struct weir_var_cache {
 	const void *const *word; /* tells the newest version; only compared */
-	const void *seen;        /* what *word was when `read` was taken; NULL: read anew */
+	const void *seen;        /* *word when `read` was taken; NULL, which no *word is: read anew */
 	weir_var *var;
 	weir_read read;
 } weir_var_cache;
@@ -72,15 +72,16 @@ WEIR_API void weir_var_cache_init(weir_var_cache *cache, weir_var *var);
 WEIR_API const weir_read *weir_var_cache_refresh(weir_var_cache *cache);
 
 /*
- * Returns a handle on the newest version. It belongs to the cache, and is valid until the next call
- * on the cache. Returns NULL if the variable is not initialized, if there is no memory for this
- * thread's record, or if the variable of the cache is NULL; the cache then holds what it held.
+ * Returns a handle on the newest version. It belongs to the cache, which was initialized, and is
+ * valid until the next call on the cache. Returns NULL if the variable is not initialized, if there
+ * is no memory for this thread's record, or if the variable of the cache is NULL; the cache then
+ * holds what it held.
  * @since 0.1
  */
 static inline const weir_read *weir_var_cache_read(weir_var_cache *cache)
 {
 	/* The version that was seen is pinned, so no other version has its address. */
-	if (cache->seen != NULL && __atomic_load_n(cache->word, __ATOMIC_SEQ_CST) == cache->seen)
+	if (__atomic_load_n(cache->word, __ATOMIC_SEQ_CST) == cache->seen)
 		return &cache->read;
 	return weir_var_cache_refresh(cache);
 }

@@ -763,7 +763,7 @@ static void read_by_cache(weir_var_cache *cache)
 {
 	const weir_read *read = &cache->read;
 
-	if (cache->seen == NULL || weiri_load_seq_cst(&cache->var->head) != cache->seen)
+	if (weiri_load_seq_cst(&cache->var->head) != cache->seen)
 		read = weir_var_cache_refresh(cache);
 	weir_model_assert(read != NULL);
 	judged_read(place_of(cache->var), read->version, (uint64_t)value_of(read));

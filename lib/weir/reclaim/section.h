@@ -83,15 +83,15 @@ static inline uint64_t weiri_era_begin(void)
 }
 
 /*
- * Enters a section; returns the argument for weiri_section_leave(). Sections nest, also in a signal
- * handler that interrupts this function anywhere: the inner section restores lo and can only have
- * raised hi.
+ * The first step into a section. *before will be the argument for weiri_section_leave(). Returns 0 if the section is
+ * entered, or the era that the caller must announce to have entered it.
  */
-static inline uint64_t weiri_section_enter(struct weiri_record *record)
+static inline uint64_t weiri_section_reserve(struct weiri_record *record, uint64_t *before)
 {
 	/* [relaxed] own fields. */
 	uint64_t outer = weiri_load_relaxed(&record->lo);
 
+	*before = outer;
 	if (outer == 0) {
 		/*
 		 * [seq_cst] A retirement after the section's first read must see an era that is not earlier
@@ -108,8 +108,22 @@ static inline uint64_t weiri_section_enter(struct weiri_record *record)
 		/* [release] for the collector that reads hi after lo. */
 		weiri_store_release(&record->lo, era);
 		if (WEIRI_UNLIKELY(!weiri_is_announced(record, era)))
-			weiri_announce(record, era); /* F1 */
+			return era;
 	}
+	return 0;
+}
+
+/*
+ * Enters a section; returns the argument for weiri_section_leave(). Sections nest, also in a signal
+ * handler that interrupts this function anywhere: the inner section restores lo and can only have
+ * raised hi.
+ */
+static inline uint64_t weiri_section_enter(struct weiri_record *record)
+{
+	uint64_t outer, era = weiri_section_reserve(record, &outer);
+
+	if (WEIRI_UNLIKELY(era != 0))
+		weiri_announce(record, era); /* F1 */
 	return outer;
 }
 

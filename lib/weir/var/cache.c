@@ -13,6 +13,7 @@
  *
  * Invariants
  *   D1  if `seen` is not NULL, a slot of the handle holds the version at this address
+ * A word is never NULL. So while `seen` is NULL the comparison fails, and no other check is needed.
  * Linearization: the load of the head that finds it unchanged, or the read of the head in the
  * section.
  * Progress: wait-free: the comparison; else the section, resolving the head, and a search of the
@@ -32,11 +33,14 @@ static const void *version_in_slot(const weir_read *read)
 	return weiri_load_relaxed(&weiri_hold_slot_of(read)->object); /* [relaxed] this thread has stored it */
 }
 
+/* The word of a cache without a variable. */
+static const void *const no_head = &no_head;
+
 void weir_var_cache_init(weir_var_cache *cache, weir_var *var)
 {
 	if (cache == NULL)
 		return;
-	*cache = (weir_var_cache){.var = var};
+	*cache = (weir_var_cache){.word = &no_head, .var = var};
 	if (var != NULL)
 		cache->word = (const void *const *)(uintptr_t)&var->head;
 }
@@ -74,5 +78,5 @@ void weir_var_cache_release(weir_var_cache *cache)
 	if (cache == NULL)
 		return;
 	weir_read_release(&cache->read);
-	*cache = (weir_var_cache){.var = NULL};
+	*cache = (weir_var_cache){.word = &no_head};
 }

@@ -69,7 +69,7 @@ void weiri_hold(struct weiri_record *record, struct weiri_version *version, weir
 	weiri_store_relaxed(&record->picking, 0u);
 }
 
-static WEIRI_COLD enum weir_status read_in_section(struct weiri_record *record, weir_var *var, weir_read *read)
+static WEIRI_COLD enum weir_status read_in_section(weir_var *var, weir_read *read, struct weiri_record *record)
 {
 	uint64_t outer = weiri_section_enter(record);
 	weir_read result;
@@ -112,8 +112,8 @@ static struct weiri_slot *claim_base(struct weiri_record *record, weir_var *var,
 }
 
 /* `slot` was claimed and counts for `head`, which was still the head afterwards. */
-static WEIRI_COLD enum weir_status read_unresolved(struct weiri_record *record, weir_var *var,
-                                                   struct weiri_version *head, struct weiri_slot *slot, weir_read *read)
+static WEIRI_COLD enum weir_status read_unresolved(weir_var *var, weir_read *read, struct weiri_record *record,
+                                                   struct weiri_version *head, struct weiri_slot *slot)
 {
 	struct weiri_slot *second = NULL;
 	struct weiri_version *base = head->base;
@@ -125,7 +125,7 @@ static WEIRI_COLD enum weir_status read_unresolved(struct weiri_record *record, 
 		second = claim_base(record, var, head);
 	weiri_slot_clear(slot);
 	if (second == NULL)
-		return read_in_section(record, var, read);
+		return read_in_section(var, read, record);
 	return give(read, base, second);
 }
 
@@ -136,32 +136,31 @@ static WEIRI_COLD enum weir_status read_first_time(weir_var *var, weir_read *rea
 	if (var == NULL || read == NULL)
 		return WEIR_INVALID_ARGUMENT;
 	record = weiri_record_get();
-	return record != NULL ? read_in_section(record, var, read) : WEIR_RESOURCE_EXHAUSTED;
+	return record != NULL ? read_in_section(var, read, record) : WEIR_RESOURCE_EXHAUSTED;
 }
 
 /* The head moved before the claim of the slot. */
-static WEIRI_NOINLINE enum weir_status read_again(struct weiri_record *record, weir_var *var, struct weiri_slot *slot,
-                                                  weir_read *read)
+static WEIRI_NOINLINE enum weir_status read_again(weir_var *var, weir_read *read, struct weiri_record *record,
+                                                  struct weiri_slot *slot)
 {
 	weiri_slot_clear(slot);
-	return read_in_section(record, var, read);
+	return read_in_section(var, read, record);
 }
 
 /*
  * A collection has begun. The slot was claimed for `head`, and counts once the thread has announced
  * the era.
  */
-static WEIRI_NOINLINE enum weir_status read_in_another_era(struct weiri_record *record, weir_var *var,
-                                                           struct weiri_version *head, struct weiri_slot *slot,
-                                                           weir_read *read)
+static WEIRI_NOINLINE enum weir_status read_in_another_era(weir_var *var, weir_read *read, struct weiri_record *record,
+                                                           struct weiri_version *head, struct weiri_slot *slot)
 {
 	(void)weiri_slot_counts(record);
 	/* [S, P1] As in read_by_slot(): the linearization point in this case. */
 	if (weiri_load_seq_cst(&var->head) != head)
-		return read_again(record, var, slot, read);
+		return read_again(var, read, record, slot);
 	/* [P2 acquire] As in read_by_slot(). */
 	if (!weiri_stamp_is_committed(weiri_load_acquire(&head->stamp)))
-		return read_unresolved(record, var, head, slot, read);
+		return read_unresolved(var, read, record, head, slot);
 	return give(read, head, slot);
 }
 
@@ -169,8 +168,8 @@ static WEIRI_NOINLINE enum weir_status read_in_another_era(struct weiri_record *
  * Reads with a free slot; `picking` is set. Every branch that is not taken in the common case ends
  * in a call that returns for this function, so that the common case saves no registers.
  */
-static WEIRI_ALWAYS_INLINE enum weir_status read_by_slot(struct weiri_record *record, weir_var *var,
-                                                         struct weiri_slot *slot, weir_read *read)
+static WEIRI_ALWAYS_INLINE enum weir_status read_by_slot(weir_var *var, weir_read *read, struct weiri_record *record,
+                                                         struct weiri_slot *slot)
 {
 	/* [relaxed] not dereferenced before the second read. */
 	struct weiri_version *head = weiri_load_relaxed(&var->head);
@@ -180,25 +179,25 @@ static WEIRI_ALWAYS_INLINE enum weir_status read_by_slot(struct weiri_record *re
 	weiri_store_relaxed(&record->picking, 0u);
 	/* [S, P1] If the head is unchanged, the claim came in time. Linearization point. */
 	if (WEIRI_UNLIKELY(weiri_load_seq_cst(&var->head) != head))
-		return read_again(record, var, slot, read);
+		return read_again(var, read, record, slot);
 	/* [relaxed] As in weiri_slot_counts(). */
 	if (WEIRI_UNLIKELY(!weiri_is_announced(record, weiri_load_relaxed(&weiri_era))))
-		return read_in_another_era(record, var, head, slot, read);
+		return read_in_another_era(var, read, record, head, slot);
 	/* [P2 acquire] A stamped version may be returned: a later snapshot includes it. */
 	if (WEIRI_UNLIKELY(!weiri_stamp_is_committed(weiri_load_acquire(&head->stamp))))
-		return read_unresolved(record, var, head, slot, read);
+		return read_unresolved(var, read, record, head, slot);
 	return give(read, head, slot);
 }
 
 /* The first slot is occupied; `picking` is set. */
-static WEIRI_NOINLINE enum weir_status read_by_another_slot(struct weiri_record *record, weir_var *var, weir_read *read)
+static WEIRI_NOINLINE enum weir_status read_by_another_slot(weir_var *var, weir_read *read, struct weiri_record *record)
 {
 	struct weiri_slot *slot = weiri_slot_find_from(record, 1);
 
 	if (WEIRI_LIKELY(slot != NULL))
-		return read_by_slot(record, var, slot, read);
+		return read_by_slot(var, read, record, slot);
 	weiri_store_relaxed(&record->picking, 0u);
-	return read_in_section(record, var, read);
+	return read_in_section(var, read, record);
 }
 
 enum weir_status weir_var_read(weir_var *var, weir_read *read)
@@ -213,12 +212,12 @@ enum weir_status weir_var_read(weir_var *var, weir_read *read)
 		return WEIR_INVALID_ARGUMENT;
 	/* [relaxed] Only this thread and its signal handlers access it. */
 	if (WEIRI_UNLIKELY(weiri_load_relaxed(&record->picking)))
-		return read_in_section(record, var, read);
+		return read_in_section(var, read, record);
 	weiri_store_relaxed(&record->picking, 1u);
 	weiri_compiler_barrier();
 	if (WEIRI_UNLIKELY(!weiri_slot_is_free(&record->slots[0])))
-		return read_by_another_slot(record, var, read);
-	return read_by_slot(record, var, &record->slots[0], read);
+		return read_by_another_slot(var, read, record);
+	return read_by_slot(var, read, record, &record->slots[0]);
 }
 
 /* The handle has no slot. */

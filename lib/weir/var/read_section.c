@@ -16,8 +16,10 @@
  *
  * Binary interface. The inlined code knows: the fields `era`, `reserved`, `stamp_at` and `read_at` of
  * the section; that the first word of a variable leads to its newest version; that a version may be
- * shown if the era is at most *reserved and its stamp less 1 is below 2^64 - 2; that a weir_read is
- * at read_at. The two offsets are given at run time, so versions may be laid out anew. If one of the
+ * shown if the era is at most *reserved and its stamp is above 0 as a signed number; that a weir_read
+ * is at read_at, directly behind the stamp. (A program of an earlier day asks whether the stamp less 1
+ * is below 2^64 - 2, which is the same for all stamps that there are, and uses read_at.) The offsets are
+ * given at run time, so versions may be laid out anew. If one of the
  * other facts changes, the library lets `reserved` lead to 0 for sections with the old struct_size:
  * then their programs call the library for each read. The same is done for sections that have ended.
  *
@@ -40,6 +42,8 @@ _Static_assert(offsetof(struct weir_var, head) == 0, "programs contain this");
 _Static_assert(offsetof(weir_read_section, reserved) == 2 * sizeof(void *), "programs contain this");
 _Static_assert(offsetof(weir_read_section, stamp_at) == 3 * sizeof(void *), "programs contain this");
 _Static_assert(offsetof(weir_read_section, read_at) == 3 * sizeof(void *) + 4, "programs contain this");
+_Static_assert(offsetof(struct weiri_version, read) == offsetof(struct weiri_version, stamp) + 8,
+               "programs contain this");
 
 static const uint64_t no_era = 0;
 
@@ -57,31 +61,55 @@ static WEIRI_COLD enum weir_status fail_for_memory(weir_read_section *section)
 	return WEIR_RESOURCE_EXHAUSTED;
 }
 
-enum weir_status weir_read_section_begin(weir_read_section *section)
+/* The thread is in a section of the library. */
+static inline enum weir_status open_in(weir_read_section *section, struct weiri_record *record, uint64_t outer)
 {
-	struct weiri_record *record = weiri_record_get();
-	uint64_t outer;
-	uint32_t depth;
+	/* [relaxed] Own field; reports read it. */
+	uint32_t depth = weiri_load_relaxed(&record->read_sections) + 1;
 
+	weiri_store_relaxed(&record->read_sections, depth);
+	section->era = (const uint64_t *)(uintptr_t)&weiri_era;
+	section->reserved = (const uint64_t *)(uintptr_t)&record->hi;
+	section->stamp_at = offsetof(struct weiri_version, stamp);
+	section->read_at = offsetof(struct weiri_version, read);
+	section->record = record;
+	section->outer = outer;
+	section->depth = depth;
+	return WEIR_OK;
+}
+
+static WEIRI_NOINLINE enum weir_status begin_in_another_era(weir_read_section *section, struct weiri_record *record,
+                                                            uint64_t era)
+{
+	weiri_announce(record, era); /* F1 of reclaim/section.h */
+	return open_in(section, record, 0);
+}
+
+static WEIRI_COLD enum weir_status begin_first_time(weir_read_section *section)
+{
 	if (section == NULL || section->struct_size != sizeof(*section))
 		return WEIR_INVALID_ARGUMENT;
 	if (section->record != NULL)
 		return WEIR_FAILED_PRECONDITION;
-	if (record == NULL)
-		return fail_for_memory(section);
-	outer = weiri_section_enter(record);
-	/* [relaxed] Own field; reports read it. */
-	depth = weiri_load_relaxed(&record->read_sections) + 1;
-	weiri_store_relaxed(&record->read_sections, depth);
-	*section = (weir_read_section){.struct_size = sizeof(*section),
-	                               .era = (const uint64_t *)(uintptr_t)&weiri_era,
-	                               .reserved = (const uint64_t *)(uintptr_t)&record->hi,
-	                               .stamp_at = offsetof(struct weiri_version, stamp),
-	                               .read_at = offsetof(struct weiri_version, read),
-	                               .record = record,
-	                               .outer = outer,
-	                               .depth = depth};
-	return WEIR_OK;
+	return weiri_record_get() != NULL ? weir_read_section_begin(section) : fail_for_memory(section);
+}
+
+/* As in read.c, what is rare ends in a call that returns for this function, which so saves no registers. */
+enum weir_status weir_read_section_begin(weir_read_section *section)
+{
+	struct weiri_record *record = weiri_record_mine;
+	uint64_t outer, era;
+
+	if (WEIRI_UNLIKELY(record == NULL))
+		return begin_first_time(section);
+	if (WEIRI_UNLIKELY(section == NULL || section->struct_size != sizeof(*section)))
+		return WEIR_INVALID_ARGUMENT;
+	if (WEIRI_UNLIKELY(section->record != NULL))
+		return WEIR_FAILED_PRECONDITION;
+	era = weiri_section_reserve(record, &outer);
+	if (WEIRI_UNLIKELY(era != 0))
+		return begin_in_another_era(section, record, era);
+	return open_in(section, record, outer);
 }
 
 /* Returns the record in which the section is open, or NULL if it is not open on this thread. */

@@ -273,8 +273,8 @@ static inline uint64_t weiri_version_resolve(struct weiri_version *version)
 
 static inline bool weiri_stamp_is_committed(uint64_t stamp)
 {
-	/* Neither NONE (which wraps to the largest value) nor ABORTED. */
-	return stamp - 1 < WEIRI_STAMP_ABORTED - 1;
+	/* Neither NONE, which is 0, nor ABORTED, which is -1. The clock never gets to 2^63. */
+	return (int64_t)stamp > 0;
 }
 
 #endif
