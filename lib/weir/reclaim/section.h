@@ -191,10 +191,19 @@ WEIRI_SHARED_BY_ASSERTIONS void weiri_section_assert_entered(const struct weiri_
  */
 #define weiri_section_read_reserved(record, source, result, reserved) \
 	do { \
+		*(reserved) = weiri_section_reserved(record); \
+		weiri_section_read_after(record, source, result, reserved); \
+	} while (0)
+
+/*
+ * The same for one of several reads in a row: *reserved is weiri_section_reserved(), or what the read before left there. hi only
+ * grows in between, apart from what a handler does for itself (I2), so it is reserved still.
+ */
+#define weiri_section_read_after(record, source, result, reserved) \
+	do { \
 		uint64_t weiri_slack_ = 0; \
 \
 		WEIR_ASSERT_LOOK(weiri_section_assert_entered(record)); \
-		*(reserved) = weiri_section_reserved(record); \
 		*(result) = weiri_load_seq_cst(source); \
 		while (WEIRI_UNLIKELY(weiri_section_raise((record), (reserved), weiri_slack_))) { \
 			weiri_slack_ = 2 * weiri_slack_ + 1; \

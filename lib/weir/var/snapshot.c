@@ -74,50 +74,76 @@ static WEIRI_NOINLINE struct weiri_version *walk_back(struct weiri_record *recor
 /*
  * Called in a section. Returns the newest version of `var` that was committed at the instant.
  * Returns NULL if a version may have been committed before the snapshot began and yet has a later
- * stamp, or if the walk would enter memory that may have been freed.
+ * stamp, or if the walk would enter memory that may have been freed. *reserved is the last era that
+ * was reserved at some time before this call.
  */
-static struct weiri_version *version_at(struct weiri_record *record, weir_var *var, const struct instant *instant)
+static inline struct weiri_version *version_at(struct weiri_record *record, weir_var *var,
+                                               const struct instant *instant, uint64_t *reserved)
 {
 	struct weiri_version *version;
 	uint64_t stamp;
 
-	weiri_section_read(record, &var->head, &version); /* [S, P1] */
+	weiri_section_read_after(record, &var->head, &version, reserved); /* [S, P1] */
 	stamp = weiri_version_resolve(version);
 	return WEIRI_LIKELY(is_included(stamp, instant)) ? version : walk_back(record, version, stamp, instant);
 }
 
-/* Fills reads[] as far as possible; returns true if it filled all of them. */
-static bool take(struct weiri_record *record, weir_var *const vars[], size_t count, weir_read reads[], size_t *taken)
+/* The next slot is occupied, or was never used. */
+static WEIRI_NOINLINE void hold_anywhere(struct weiri_record *record, struct weiri_version *version,
+                                         struct weiri_slot **next, weir_read *read)
+{
+	size_t at = (size_t)(*next - record->snapshot_slots);
+
+	weiri_hold_by_snapshot_slot(record, version, &at, read);
+	*next = &record->snapshot_slots[at];
+}
+
+enum outcome { TAKEN, TORN, MISSING };
+
+/*
+ * Fills reads[] as far as possible, and sets *taken to their number. If a variable has no value, that is number
+ * *taken.
+ */
+static enum outcome take(struct weiri_record *record, weir_var *const vars[], size_t count, weir_read reads[],
+                         size_t *taken)
 {
 	uint64_t outer = weiri_section_enter(record);
 	struct instant instant = choose_instant(record);
-	size_t next_slot = 0;
-
-	for (*taken = 0; *taken < count; ++*taken) {
-		struct weiri_version *version = version_at(record, vars[*taken], &instant);
-
-		if (version == NULL)
-			break;
-		weiri_hold_by_snapshot_slot(record, version, &next_slot, &reads[*taken]);
-	}
-	weiri_section_leave(record, outer);
-	return *taken == count;
-}
-
-/* Returns the index of the first variable without a value, or `count` if each has one. */
-static size_t find_missing(const weir_read reads[], size_t count)
-{
+	uint64_t reserved = weiri_section_reserved(record);
+	struct weiri_slot *next = record->snapshot_slots;
+	/* [relaxed] own field. It may grow during the loop; then hold_anywhere() does the rest. */
+	const struct weiri_slot *used = next + weiri_load_relaxed(&record->snapshot_used);
+	enum outcome outcome = TAKEN;
 	size_t i = 0;
 
-	while (i < count && reads[i].data != NULL)
-		i++;
-	return i;
+	for (; i < count; i++) {
+		struct weiri_version *version = version_at(record, vars[i], &instant, &reserved);
+
+		if (WEIRI_UNLIKELY(version == NULL)) {
+			outcome = TORN;
+			break;
+		}
+		if (WEIRI_UNLIKELY(version->shown == NULL)) {
+			outcome = MISSING;
+			break;
+		}
+		if (WEIRI_LIKELY(next < used && weiri_slot_is_free(next))) {
+			weiri_slot_claim(next, version);
+			weiri_hold_by_slot(&reads[i], version, next++);
+		} else {
+			hold_anywhere(record, version, &next, &reads[i]);
+		}
+	}
+	weiri_section_leave(record, outer);
+	*taken = i;
+	return outcome;
 }
 
 enum weir_status weir_var_snapshot(weir_var *const vars[], size_t count, weir_read reads[], weir_error *error)
 {
 	struct weiri_record *record;
-	size_t taken, missing;
+	enum outcome outcome;
+	size_t taken;
 
 	if (count == 0)
 		return WEIR_OK;
@@ -130,12 +156,11 @@ enum weir_status weir_var_snapshot(weir_var *const vars[], size_t count, weir_re
 	record = weiri_record_get();
 	if (record == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "snapshot: no memory for this thread's record");
-	while (!take(record, vars, count, reads, &taken))
+	while ((outcome = take(record, vars, count, reads, &taken)) != TAKEN) {
 		weir_read_release_many(reads, taken);
-	missing = find_missing(reads, count);
-	if (missing == count)
-		return WEIR_OK;
-	weir_read_release_many(reads, count);
-	return weiri_fail(error, WEIR_FAILED_PRECONDITION, "snapshot: variable \"%s\" is not initialized",
-	                  vars[missing]->name);
+		if (outcome == MISSING)
+			return weiri_fail(error, WEIR_FAILED_PRECONDITION, "snapshot: variable \"%s\" is not initialized",
+			                  vars[taken]->name);
+	}
+	return WEIR_OK;
 }
