@@ -9,7 +9,8 @@
 
 enum {
 	WEIRI_WINDOW_RUN = 16,         /* elements that a filler without work reads in a row */
-	WEIRI_WINDOW_SAMPLE = 8,       /* short work is measured once in so many times */
+	WEIRI_WINDOW_SAMPLE = 8,       /* brief work is measured once in so many times */
+	WEIRI_WINDOW_BRIEF_NS = 25000, /* a measurement of each element would cost more than it could tell */
 	WEIRI_WINDOW_SHORT_NS = 10000, /* a hand-over to a worker and back costs about as much */
 	WEIRI_WINDOW_WORTH_NS = 100000 /* a function that takes longer is not run by a consumer that could wait */
 };
@@ -70,7 +71,7 @@ static inline size_t weiri_window_run_length(void)
 #else
 static inline bool weiri_window_is_sample(const struct weiri_window *window, uint64_t n)
 {
-	return n % WEIRI_WINDOW_SAMPLE == 0 || !weiri_window_is_short(window);
+	return n % WEIRI_WINDOW_SAMPLE == 0 || weiri_window_cost_ns(window) >= WEIRI_WINDOW_BRIEF_NS;
 }
 
 /*
