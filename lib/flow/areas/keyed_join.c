@@ -483,9 +483,11 @@ static const struct weiri_request_kind request_kind = {
 
 static enum weir_status check_take(const weir_keyed_join *join, size_t n, uint32_t flags, weir_error *error)
 {
+	uint64_t wide = n; /* a size_t of 32 bits is below any INT64_MAX, and gcc warns of the comparison */
+
 	if (join == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "keyed join: NULL");
-	if (n > INT64_MAX)
+	if (wide > INT64_MAX)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
 		                  "keyed join \"%s\": requested %zu elements, must be at most %lld", join->area.name, n,
 		                  (long long)INT64_MAX);

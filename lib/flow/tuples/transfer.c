@@ -101,8 +101,9 @@ enum weir_status weiri_transfer_for_batch(weir_tensor_queue *queue, enum weir_qu
                                           struct weiri_transfer **out, weir_error *error)
 {
 	struct weiri_transfer *transfer;
+	uint64_t wide = n; /* a size_t of 32 bits is below any INT64_MAX, and gcc warns of the comparison */
 
-	if (n > INT64_MAX)
+	if (wide > INT64_MAX)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": the batch size is %zu, must be at most %lld",
 		                  weir_queue_name(queue->queue), n, (long long)INT64_MAX);
 	if (!queue->batches)
