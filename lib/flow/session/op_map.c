@@ -112,7 +112,7 @@ static enum weir_status join_results(const struct weiri_site *site, const struct
 /* All lanes have ended. */
 static bool end(const struct weiri_site *site, struct map *map)
 {
-	size_t count = map->rows * node_of(map)->output_count;
+	size_t count = (size_t)map->rows * node_of(map)->output_count; /* allocate() saw that it fits */
 
 	if (!weiri_latch_is_set(&map->frame->step->incomplete))
 		(void)join_results(site, map);
@@ -247,11 +247,12 @@ static bool count_rows(const struct weiri_site *site, const struct weiri_call *c
 static bool allocate(const struct weiri_site *site, struct map *map, uint64_t limit)
 {
 	struct weiri_layout layout = {0};
-	uint64_t lanes = map->rows < limit ? map->rows : limit;
+	size_t rows = (size_t)map->rows, lanes = map->rows < limit ? rows : (size_t)limit;
 	size_t feed_count = body_of(map)->plan->feed_count;
 	size_t results = 0, at_lanes, at_feeds, at_results;
 
-	if (!weiri_multiply(map->rows, node_of(map)->output_count, &results))
+	/* Rows without elements may be more than a size_t of 32 bits counts. */
+	if (rows != map->rows || !weiri_multiply(rows, node_of(map)->output_count, &results))
 		return false;
 	at_feeds = weiri_layout_add(&layout, lanes * feed_count, sizeof(weir_tensor *));
 	at_lanes = weiri_layout_add(&layout, lanes, sizeof(struct lane));
