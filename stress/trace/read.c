@@ -97,14 +97,16 @@ static uint32_t argument(const struct reader *r)
 static const char *read_text(struct reader *r, size_t *i, size_t end)
 {
 	char *text = r->next_text;
-	uint64_t size;
+	uint64_t stated;
+	size_t size;
 
 	if (*i >= end)
 		return NULL;
-	size = word(r, (*i)++);
-	if (size > (end - *i) * 8)
+	stated = word(r, (*i)++);
+	if (stated > (end - *i) * 8)
 		return NULL;
-	for (uint64_t b = 0; b < size; b++)
+	size = (size_t)stated;
+	for (size_t b = 0; b < size; b++)
 		text[b] = (char)(word(r, *i + b / 8) >> b % 8 * 8 & 0xff);
 	text[size] = '\0';
 	r->next_text += size + 1;
@@ -129,12 +131,12 @@ static enum weir_status read_node(struct reader *r, size_t words)
 	loose->node.known = true;
 	loose->node.flags = word(r, 2);
 	loose->node.dependencies = r->trace->words + r->at + i;
-	loose->node.dependency_count = dependencies;
+	loose->node.dependency_count = (size_t)dependencies;
 	loose->node.bodies = loose->node.dependencies + dependencies;
-	loose->node.body_count = bodies;
+	loose->node.body_count = (size_t)bodies;
 	loose->node.objects = r->trace->objects + r->object_count;
-	loose->node.object_count = objects;
-	i += dependencies + bodies;
+	loose->node.object_count = (size_t)objects;
+	i += (size_t)(dependencies + bodies);
 	for (uint64_t o = 0; o < objects; o++) {
 		struct trace_object *object = &r->trace->objects[r->object_count++];
 

@@ -372,7 +372,7 @@ static int watch_over(pid_t child, int64_t patience_ns, const sigset_t *child_si
 {
 	struct watch watch = {.child = child, .patience_ns = patience_ns};
 	const int64_t every = look_every_ns(&watch);
-	const struct timespec look_again = {every / SECOND_NS, every % SECOND_NS};
+	const struct timespec look_again = {(time_t)(every / SECOND_NS), (long)(every % SECOND_NS)};
 	const char *why;
 	int wait_status;
 
