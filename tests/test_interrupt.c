@@ -595,12 +595,12 @@ static void *consume(void *argument)
 {
 	struct consumer *consumer = argument;
 	enum weir_status status = weir_thread_set_interrupt(always, NULL);
-	uint64_t got;
+	void *got;
 
 	weiri_store_relaxed(&consumer->number_of_thread, gettid());
 	while (status == WEIR_OK || status == WEIR_CANCELLED) {
-		status = weir_queue_dequeue_u64(consumer->queue, &got, WEIR_NO_DEADLINE, NULL, NULL);
-		consumer->sum += status == WEIR_OK ? got : 0;
+		status = weir_queue_dequeue(consumer->queue, &got, WEIR_NO_DEADLINE, NULL, NULL);
+		consumer->sum += status == WEIR_OK ? (uintptr_t)got : 0;
 		consumer->items += status == WEIR_OK;
 		consumer->interrupted += status == WEIR_CANCELLED;
 	}
@@ -619,11 +619,11 @@ Test(interrupt, no_item_is_lost_however_signals_come)
 	handle_signals();
 	cr_assert_eq(pthread_create(&thread, NULL, consume, &consumer), 0);
 	await(weiri_load_relaxed(&consumer.number_of_thread) != 0);
-	for (uint64_t i = 1; i <= ITEMS; i++) {
+	for (uintptr_t i = 1; i <= ITEMS; i++) {
 		/* The signal races with the item. */
 		if (i % 2 == 0)
 			cr_assert_eq(pthread_kill(thread, SIGUSR1), 0);
-		cr_assert_eq(weir_queue_enqueue_u64(consumer.queue, i, in_good_time(), NULL, NULL), WEIR_OK);
+		cr_assert_eq(weir_queue_enqueue(consumer.queue, (void *)i, in_good_time(), NULL, NULL), WEIR_OK);
 		sum += i;
 		if (i % 2 != 0)
 			cr_assert_eq(pthread_kill(thread, SIGUSR1), 0);

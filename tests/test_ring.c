@@ -484,8 +484,8 @@ Test(ring, a_port_leads_to_the_slots_only_where_its_code_knows_them)
  */
 static __attribute__((noinline)) size_t enqueue_from_an_aligned_frame(const weir_ring_port *port, size_t bytes)
 {
-	_Alignas(64) char aligned[64] = {1};
-	char *sized = __builtin_alloca(bytes);
+	_Alignas(64) unsigned char aligned[64] = {1};
+	unsigned char *sized = __builtin_alloca(bytes);
 	size_t sum = 0;
 
 	memset(sized, 2, bytes);

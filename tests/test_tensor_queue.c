@@ -507,11 +507,13 @@ Test(tensor_queue, a_dequeue_that_fails_leaves_the_tuple_alone)
 	expect_words(&error, WORDS("\"test\"", "2 components", "room for 1"));
 	cr_expect_eq(weir_tensor_queue_dequeue_many(queue, 2, got, 3, 0, NULL, &error), WEIR_INVALID_ARGUMENT);
 	expect_words(&error, WORDS("2 components", "room for 3"));
-	cr_expect_eq(weir_tensor_queue_dequeue_many(queue, SIZE_MAX, got, 2, 0, NULL, &error), WEIR_INVALID_ARGUMENT);
-	expect_words(&error, WORDS("\"test\"", "18446744073709551615", "at most 9223372036854775807"));
-	cr_expect_eq(weir_tensor_queue_dequeue_up_to(queue, (size_t)INT64_MAX + 1, got, 2, 0, NULL, &error),
-	             WEIR_INVALID_ARGUMENT);
-	cr_expect_eq(weir_tensor_queue_dequeue_many(queue, INT64_MAX, got, 2, 0, NULL, &error), WEIR_RESOURCE_EXHAUSTED);
+	if (sizeof(size_t) == sizeof(uint64_t)) { /* else there is no such number */
+		cr_expect_eq(weir_tensor_queue_dequeue_many(queue, SIZE_MAX, got, 2, 0, NULL, &error), WEIR_INVALID_ARGUMENT);
+		expect_words(&error, WORDS("\"test\"", "18446744073709551615", "at most 9223372036854775807"));
+		cr_expect_eq(weir_tensor_queue_dequeue_up_to(queue, (size_t)INT64_MAX + 1, got, 2, 0, NULL, &error),
+		             WEIR_INVALID_ARGUMENT);
+	}
+	cr_expect_eq(weir_tensor_queue_dequeue_many(queue, SIZE_MAX / 2, got, 2, 0, NULL, &error), WEIR_RESOURCE_EXHAUSTED);
 	cr_expect_eq(weir_tensor_queue_close(queue, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
 	cr_expect_eq(weir_tensor_queue_dequeue(queue, got, 2, 0, NULL, &error), WEIR_OUT_OF_RANGE);
 	cr_expect_eq(weir_tensor_queue_dequeue_many(queue, 2, got, 2, 0, NULL, &error), WEIR_OUT_OF_RANGE);
