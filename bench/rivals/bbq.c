@@ -175,7 +175,7 @@ static void *create(size_t capacity)
 		exit(3);
 	bbq->blocks = UINT64_C(1) << (order / 4 != 0 ? order / 4 : 1);
 	bbq->size = (UINT64_C(1) << order) / bbq->blocks;
-	bbq->block = aligned_alloc(LINE, bbq->blocks * sizeof(struct block));
+	bbq->block = aligned_alloc(LINE, (size_t)bbq->blocks * sizeof(struct block));
 	bbq->entries = calloc((size_t)1 << order, sizeof(uint64_t));
 	if (bbq->block == NULL || bbq->entries == NULL)
 		exit(3);
