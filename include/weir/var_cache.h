@@ -81,7 +81,7 @@ WEIR_API const weir_read *weir_var_cache_refresh(weir_var_cache *cache);
 static inline const weir_read *weir_var_cache_read(weir_var_cache *cache)
 {
 	/* The version that was seen is pinned, so no other version has its address. */
-	if (__atomic_load_n(cache->word, __ATOMIC_SEQ_CST) == cache->seen)
+	if (__builtin_expect(__atomic_load_n(cache->word, __ATOMIC_SEQ_CST) == cache->seen, 1))
 		return &cache->read;
 	return weir_var_cache_refresh(cache);
 }
