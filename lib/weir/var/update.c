@@ -15,9 +15,9 @@ enum {
 #if defined(WEIRI_UNDER_MODEL)
 	FIRST_PAUSES = 0,
 #else
-	FIRST_PAUSES = 64, /* 1.6 us on an AMD EPYC */
+	FIRST_PAUSES = 256, /* 6.4 us on an AMD EPYC (Zen 4), 5 us on an Intel Xeon (Emerald Rapids) */
 #endif
-	MOST_DOUBLINGS = 4
+	MOST_DOUBLINGS = 2
 };
 
 /* What computes the next value: one of the two functions. */
@@ -134,7 +134,7 @@ static int try_update(weir_var *var, const struct computation *computation, cons
 /*
  * Pauses after an attempt that another writer has overtaken, `lost` others before it. Writers that
  * try again at once overtake each other all the time, and each attempt takes the line of the head
- * from the other. While this one pauses, for 1.6 to 25 us on an AMD EPYC, the other updates many
+ * from the other. While this one pauses, for 6 to 25 us on an AMD EPYC, the other updates many
  * times. No thread waits for another: the pause ends whatever others do. Dice, Hendler, Mirsky,
  * "Lightweight Contention Management for Efficient Compare-and-Swap Operations", Euro-Par 2013.
  */
