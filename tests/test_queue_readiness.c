@@ -506,18 +506,35 @@ static void have_a_record(void *context)
 	(void)weiri_record_get();
 }
 
+static enum weir_status take_many(weir_queue *queue, size_t *done)
+{
+	void *items[8];
+
+	return weir_queue_try_dequeue_many(queue, items, 8, done);
+}
+
+static enum weir_status take_one(weir_queue *queue, size_t *done)
+{
+	void *item;
+	enum weir_status status = weir_queue_try_dequeue(queue, &item);
+
+	*done = status == WEIR_OK;
+	return status;
+}
+
+typedef enum weir_status take_fn(weir_queue *queue, size_t *done);
+
 /*
  * A poller takes what there is, and finds nothing at most once: a stopped producer leaves the
  * descriptor readable for no second poll.
  */
-static size_t take_as_a_poller_does(weir_queue *queue, int readable, size_t at)
+static size_t take_as_a_poller_does(weir_queue *queue, take_fn *take, int readable, size_t at)
 {
-	void *items[8];
 	size_t taken = 0, done = 0;
 	int in_vain = 0;
 
 	while (is_lit(readable)) {
-		enum weir_status status = weir_queue_try_dequeue_many(queue, items, 8, &done);
+		enum weir_status status = take(queue, &done);
 
 		taken += done;
 		in_vain += status == WEIR_WOULD_BLOCK;
@@ -526,7 +543,7 @@ static size_t take_as_a_poller_does(weir_queue *queue, int readable, size_t at)
 	return taken;
 }
 
-static void poll_beside_a_stopped_producer(weir_queue *(*make)(void))
+static void poll_beside_a_stopped_producer(weir_queue *(*make)(void), take_fn *take)
 {
 	int stands = 1;
 
@@ -537,13 +554,13 @@ static void poll_beside_a_stopped_producer(weir_queue *(*make)(void))
 		size_t taken;
 
 		stands = stepped_start(&call, at);
-		taken = take_as_a_poller_does(producer.queue, readable, at);
+		taken = take_as_a_poller_does(producer.queue, take, readable, at);
 		put(producer.queue, 2, 1);
 		cr_assert(is_lit(readable), "stopped at %zu: the item of another producer is not shown", at);
-		taken += take_as_a_poller_does(producer.queue, readable, at);
+		taken += take_as_a_poller_does(producer.queue, take, readable, at);
 		stepped_finish(&call);
 		cr_assert_eq(producer.status, WEIR_OK);
-		taken += take_as_a_poller_does(producer.queue, readable, at);
+		taken += take_as_a_poller_does(producer.queue, take, readable, at);
 		cr_assert_eq(taken, 2, "stopped at %zu", at);
 		cr_assert(!is_lit(readable), "stopped at %zu", at);
 		destroy(producer.queue);
@@ -563,8 +580,47 @@ static weir_queue *by_key_of_4(void)
 Test(queue_readiness, a_producer_stopped_anywhere_makes_no_poller_spin)
 {
 	stepped_or_skip();
-	poll_beside_a_stopped_producer(fifo_of_4);
-	poll_beside_a_stopped_producer(by_key_of_4);
+	poll_beside_a_stopped_producer(fifo_of_4, take_many);
+	poll_beside_a_stopped_producer(fifo_of_4, take_one);
+	poll_beside_a_stopped_producer(by_key_of_4, take_many);
+	poll_beside_a_stopped_producer(by_key_of_4, take_one);
+}
+
+/*
+ * The producer is overtaken, and then stands still before each of its further instructions. So it may add to a
+ * descriptor that others have made dark again. A call that finds nothing takes that back.
+ */
+static void poll_beside_a_stepping_producer(take_fn *take)
+{
+	int stands = 1;
+
+	for (size_t at = 0; stands; at += stepped_stride(5)) {
+		struct stopped_call producer = {.queue = fifo(4), .number = 1};
+		struct stepped call = {.prepare = have_a_record, .call = enqueue_it, .context = &producer};
+		int readable = readable_fd(producer.queue), goes_on;
+		size_t taken;
+
+		goes_on = stands = stepped_start(&call, at);
+		put(producer.queue, 2, 1);
+		taken = take_as_a_poller_does(producer.queue, take, readable, at);
+		while (goes_on) {
+			goes_on = stepped_next(&call);
+			taken += take_as_a_poller_does(producer.queue, take, readable, at);
+		}
+		stepped_finish(&call);
+		cr_assert_eq(producer.status, WEIR_OK);
+		taken += take_as_a_poller_does(producer.queue, take, readable, at);
+		cr_assert_eq(taken, 2, "stopped at %zu", at);
+		cr_assert(!is_lit(readable), "stopped at %zu", at);
+		destroy(producer.queue);
+	}
+}
+
+Test(queue_readiness, a_producer_that_was_overtaken_makes_no_poller_spin)
+{
+	stepped_or_skip();
+	poll_beside_a_stepping_producer(take_one);
+	poll_beside_a_stepping_producer(take_many);
 }
 
 /* Another poller of the same descriptor is stopped while it takes the last item. */

@@ -87,6 +87,7 @@ NOTICING = {
     "lib/weir/run/pool_ready": ("pool_ready",),
     "lib/weir/run/ranks": ("ranks",),
     "lib/weir/run/trace_buffer": ("trace",),
+    "lib/weir/sync/hash_list": ("hash_list", "named_store"),
     "lib/weir/sync/ready_fd": ("ready_fd", "queue_readiness", "watch"),
     "lib/weir/sync/references": ("named_store", "staging", "map_staging"),
     "lib/weir/sync/waiters": ("waiters", "queue", "staging"),
@@ -221,6 +222,14 @@ def check_of(killer):
     return Check(*words) if len(words) == 3 else None
 
 
+def check_of_words(words):
+    """Returns the check that the user names, as killers.tsv would."""
+    kind, program, scope = (*words.split(), "", "")[:3]
+    if kind not in ("model", "tsan", "unit") or not program:
+        raise ValueError(words)
+    return Check(kind, program, scope)
+
+
 def likely_first(mutant, killers):
     """
     What noticed this mutant before, of whatever kind; then what noticed most others of its file.
@@ -328,6 +337,23 @@ class Sound:
             sys.exit(f"mutate: {' '.join(check)} fails on the unchanged sources: {outcome.killer}")
         self.seen.add(check)
         copy.write(mutant)
+
+
+def killer_among(copy, mutant, tried, sound):
+    """Returns the first of some checks that notices the mutant, or None."""
+    copy.write(mutant)
+    try:
+        for check in tried:
+            killer = made_and_run(copy, check, sound.timeout).killer
+            if killer is not None:
+                late = killer == OUT_OF_TIME
+                sound.confirm(copy, mutant, check if late else check._replace(scope=killer), late)
+                return f"{check.kind} {check.program} {killer}".rstrip()
+    except NotCompiled:
+        return NOT_COMPILED
+    finally:
+        copy.restore(mutant)
+    return None
 
 
 def killer_of(copy, mutant, killers, sound, kinds):

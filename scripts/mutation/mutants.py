@@ -11,11 +11,12 @@ WEAKER = {
     "load": {"acquire": ["relaxed"], "seq_cst": ["acquire"]},
     "store": {"release": ["relaxed"], "seq_cst": ["release"]},
     "rmw": {"acquire": ["relaxed"], "release": ["relaxed"], "acq_rel": ["acquire", "release"], "seq_cst": ["acq_rel"],
+            "acquire_or_acquire": ["acquire", "relaxed_or_acquire"],
             "release_or_acquire": ["release", "relaxed_or_acquire"],
             "acq_rel_or_acquire": ["acq_rel", "acquire_or_acquire", "release_or_acquire"]},
 }
 OPERATION = re.compile(r"\bweiri_(load|store|exchange|cas|fetch_[a-z]+)_"
-                       r"(acq_rel_or_acquire|release_or_acquire|acquire|release|acq_rel|seq_cst)\b(?=\()")
+                       r"(acq_rel_or_acquire|acquire_or_acquire|release_or_acquire|acquire|release|acq_rel|seq_cst)\b(?=\()")
 FENCES = [(re.compile(r"\bweiri_fence_(light|seq_cst)\(\)"), "(void)0"), (re.compile(r"\bweiri_fence_heavy\(\)"), "1")]
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 

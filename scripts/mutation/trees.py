@@ -15,11 +15,8 @@ KINDS = [("plain", "model", "model"), ("tsan", "tsan", "unit"), ("plain", "unit"
 NAMES = """
 #include <stdatomic.h>
 #define weiri_fetch_sub_acquire(p, v) atomic_fetch_sub_explicit((p), (v), memory_order_acquire)
-#define weiri_fetch_or_relaxed(p, v) atomic_fetch_or_explicit((p), (v), memory_order_relaxed)
 #define weiri_fetch_and_relaxed(p, v) atomic_fetch_and_explicit((p), (v), memory_order_relaxed)
 #define weiri_fetch_and_acq_rel(p, v) atomic_fetch_and_explicit((p), (v), memory_order_acq_rel)
-#define weiri_cas_acquire_or_acquire(p, e, v) \\
-	atomic_compare_exchange_strong_explicit((p), (e), (v), memory_order_acquire, memory_order_acquire)
 #define weiri_cas_relaxed_or_acquire(p, e, v) \\
 	atomic_compare_exchange_strong_explicit((p), (e), (v), memory_order_relaxed, memory_order_acquire)
 """

@@ -20,6 +20,7 @@ static struct scene {
 	int rounds;      /* how often each thread adds and removes a hook */
 	int off[MOST];   /* how often off returned that fn never runs */
 	int fired[MOST]; /* what fire returned */
+	bool unused;     /* what a thread was told of the token */
 } scene;
 
 static void setup(void *context)
@@ -176,6 +177,25 @@ static void cause_and_release(void *context, size_t who)
 	weir_cancel_release(scene.token);
 }
 
+/* Whoever is told that a token is unused may use it again: no other thread has fired it, or will. */
+static void fire_and_release_beside_a_question(void *context, size_t who)
+{
+	(void)context;
+	if (who == 0) {
+		fire(0);
+		weir_cancel_release(scene.token);
+	} else {
+		scene.unused = weiri_cancel_is_unused(scene.token);
+	}
+}
+
+static void not_unused(void *context)
+{
+	(void)context;
+	weir_model_assert(!scene.unused && !weiri_cancel_is_unused(scene.token));
+	weir_cancel_release(scene.token);
+}
+
 static struct weir_model_program scope(const char *name, size_t threads, void (*thread)(void *, size_t),
                                        void (*finish)(void *))
 {
@@ -221,6 +241,9 @@ static int check_slots_and_end(void)
 	program = scope("cancel_3_hooks_on_off", 3, slots_change_hands, none_called);
 	bad |= scope_as_far_as(&program, scope_long() ? 0 : 50000);
 	program = scope("cancel_fire_and_release_beside_cause_and_release", 2, cause_and_release, NULL);
+	program.setup = setup_held;
+	bad |= scope_complete(&program);
+	program = scope("cancel_fire_and_release_beside_a_question", 2, fire_and_release_beside_a_question, not_unused);
 	program.setup = setup_held;
 	return bad | scope_complete(&program);
 }

@@ -14,6 +14,7 @@
 #include "model/variable_scopes.h"
 #include "queue/putback.h"
 #include "areas/tree.h"
+#include "reclaim/lineage.h"
 #include "reclaim/scope.h"
 #include "ring/ring_list.h"
 #include "sync/hash_list.h"
@@ -30,7 +31,7 @@ static struct scene {
 	struct weiri_retired *found;
 	uint64_t lo;
 	struct weiri_list list;
-	struct weiri_list_node list_node;
+	struct weiri_list_node list_node, other_node;
 	struct weiri_hash_list hash_list;
 	struct weiri_hash_node hash_node;
 	_Atomic(struct weiri_retired *) state;
@@ -39,6 +40,8 @@ static struct scene {
 	struct weiri_putback putback;
 	weir_var *var;
 	struct weiri_commit *commit;
+	struct weiri_lineage lineage;
+	struct weiri_generation generation;
 } scene;
 
 static void ended(struct weiri_retired *retired)
@@ -74,6 +77,24 @@ static struct weiri_retired *look_at_list(struct weiri_scope *scope)
 	struct weiri_list_node *node = weiri_list_next(scope, &scene.list, NULL);
 
 	return node != NULL ? &node->retired : NULL;
+}
+
+/* Objects that one scope has retired get their death together. */
+static void setup_list_of_2(void *context)
+{
+	struct weiri_scope scope;
+
+	setup_list(context);
+	scope = weiri_scope_enter(weiri_record_get());
+	weiri_list_node_init(&scene.other_node, sizeof(scene.other_node), ended);
+	weiri_list_append(&scope, &scene.list, &scene.other_node);
+	weiri_scope_leave(&scope);
+}
+
+static void remove_2_from_list(struct weiri_scope *scope)
+{
+	remove_from_list(scope);
+	weir_model_assert(weiri_list_remove(scope, &scene.list, &scene.other_node));
 }
 
 /* -- a hash list ------------------------------------------------------------------------------- */
@@ -383,6 +404,41 @@ static struct weiri_retired *look_at_cell(struct weiri_scope *scope)
 	return &head->commit->retired;
 }
 
+/* -- the ledger of a lineage ------------------------------------------------------------------- */
+
+static void part_dead(void *context, void *memory)
+{
+	(void)context, (void)memory;
+}
+
+static void setup_lineage(void *context)
+{
+	(void)context;
+	weir_model_assert(weiri_lineage_init(&scene.lineage, weir_default_allocator()));
+	weiri_generation_init(&scene.generation, &scene.lineage, NULL, sizeof(scene.generation), ended);
+}
+
+/* Replaces the first ledger by one that knows the generation. */
+static void sweep(void)
+{
+	weiri_lineage_sweep(weiri_record_get(), &scene.lineage, &scene.generation, part_dead, NULL);
+}
+
+static struct weiri_retired *look_at_ledger(struct weiri_scope *scope)
+{
+	struct weiri_ledger *ledger;
+
+	weiri_section_read(scope->record, &scene.lineage.ledger, &ledger);
+	return (struct weiri_retired *)ledger; /* its first member */
+}
+
+static void finish_lineage(void)
+{
+	weiri_generation_end(&scene.generation);
+	weir_model_assert(!weiri_lineage_give(&scene.lineage) && weiri_lineage_give(&scene.lineage));
+	weiri_lineage_end(&scene.lineage, &scene.generation, part_dead, NULL);
+}
+
 /* ---------------------------------------------------------------------------------------------- */
 
 static const struct scope {
@@ -395,6 +451,7 @@ static const struct scope {
 	void (*finish)(void);
 } scopes[] = {
 	{"eras_list", setup_list, remove_from_list, NULL, look_at_list, NULL},
+	{"eras_list_of_2", setup_list_of_2, remove_2_from_list, NULL, look_at_list, NULL},
 	{"eras_hash_list", setup_hash_list, remove_from_hash_list, NULL, look_at_hash_list, NULL},
 	{"eras_state", setup_state, replace_state, NULL, look_at_state, NULL},
 	{"eras_ring_list", setup_rings, NULL, drop_first, look_at_rings, finish_rings},
@@ -405,6 +462,7 @@ static const struct scope {
 	{"eras_request_in_vain", setup_poor_variable, NULL, add_in_vain, look_at_request, finish_variable},
 	{"eras_commit_aborted", setup_aborted, end_commit, NULL, look_at_cell, finish_variable},
 	{"eras_commit", setup_committed, end_commit, NULL, look_at_cell, finish_variable},
+	{"eras_lineage", setup_lineage, NULL, sweep, look_at_ledger, finish_lineage},
 };
 
 static const struct scope *current;

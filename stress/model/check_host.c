@@ -2,11 +2,12 @@
  * check_host.c - readers in sections that Weir does not see: what such a section has found is not
  * freed before the section ends, and is freed after a grace period.
  *
- * The foreign sections are those of a small RCU: a reader announces itself, executes a fence, and
- * reads. A grace period looks once whether each reader was outside after the grace period began; if
- * one was not, it has not ended, and the host does not advance. So no thread waits, and a thread may
- * be stopped anywhere: one that is stopped in its section keeps what it may read, and blocks no
- * other.
+ * The foreign sections are those of a small RCU, in the manner of liburcu's flavour memb: a reader
+ * announces itself and reads, without a fence of its own unless membarrier is refused. So nothing
+ * orders what its thread wrote before the section, such as the attachment. A grace period runs a
+ * membarrier, and looks once whether each reader was outside after it began; if one was not, it has
+ * not ended, and the host does not advance. So no thread waits, and a thread may be stopped anywhere:
+ * one that is stopped in its section keeps what it may read, and blocks no other.
  *
  * An object is written when it is freed, and freed memory may not be read, so a free that comes too
  * early shows as a race or as an access to freed memory.
@@ -14,6 +15,7 @@
 #include <weir/reclaim.h>
 #include <weir/time.h>
 
+#include "base/asymmetric.h"
 #include "base/atomic.h"
 #include "model/scope.h"
 #include "reclaim/host.h"
@@ -72,7 +74,7 @@ static void read_twice(size_t me)
 	if (weiri_load_acquire(&scene.attached) == 0)
 		return;
 	weiri_store_relaxed(&scene.inside[me], 1u);
-	weiri_fence_seq_cst();
+	weiri_fence_light();
 	first = weiri_load_seq_cst(&scene.newest);
 	weir_model_assert(first->whole == 1);
 	second = weiri_load_seq_cst(&scene.newest);
@@ -89,7 +91,7 @@ static void replace(void)
 
 static bool grace_period(void)
 {
-	weiri_fence_seq_cst();
+	(void)weiri_fence_heavy();
 	for (size_t i = 0; i < THREADS; i++) {
 		if (weiri_load_acquire(&scene.inside[i]) != 0)
 			return false;
@@ -226,7 +228,7 @@ static struct scope_plan prepare(size_t index)
 	scene = (struct scene){.calls = {row->calls[0], row->calls[1], row->calls[2]}, .first = row->first};
 	return (struct scope_plan){
 		.program = {row->name, scope_threads(row->calls, THREADS), &scene, sizeof(scene), setup, thread, finish},
-		.executions = 20000,
+		.executions = 60000,
 		.stopped = is_symmetric ? 0 : row->stopped,
 		.long_stopped = 5000};
 }

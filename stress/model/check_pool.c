@@ -249,17 +249,36 @@ static void destroy_beside_a_holder(void *context, size_t who)
 }
 
 /* The last that the run does is to submit a task: whoever sees that it let go must see the task. */
-static void destroy_beside_a_holder_that_leaves(void *context, size_t who)
+static void submit_and_leave(size_t who, struct job *job)
 {
 	weir_pool *pool = scene.pool;
 
-	(void)context;
 	if (who == 0) {
-		weir_model_assert(weir_pool_submit(pool, &scene.jobs[0].task) == WEIR_OK);
+		weir_model_assert(weir_pool_submit(pool, &job->task) == WEIR_OK);
 		weiri_pool_let_go(pool);
 	} else {
 		weir_model_assert(weir_pool_destroy(pool, NULL) == WEIR_OK);
 	}
+}
+
+static void destroy_beside_a_holder_that_leaves(void *context, size_t who)
+{
+	(void)context;
+	submit_and_leave(who, &scene.jobs[0]);
+}
+
+/* The first ring of the inbox is full, so the task is in another one, which the submission makes. */
+static void hold_with_a_full_ring(void *context)
+{
+	hold(context);
+	scene.jobs[1].data = 7;
+	weir_model_assert(weir_pool_submit(scene.pool, &scene.jobs[0].task) == WEIR_OK);
+}
+
+static void destroy_beside_a_holder_that_leaves_in_a_new_ring(void *context, size_t who)
+{
+	(void)context;
+	submit_and_leave(who, &scene.jobs[1]);
 }
 
 static void destroyed_and_one_ran(void *context)
@@ -309,6 +328,20 @@ static int check_thieves(void)
 	return check(program, 1, 0, 20000);
 }
 
+static int check_holders(void)
+{
+	struct weir_model_program held = {"pool_destroy_beside_a_holder", 2,      &scene, sizeof(scene), hold,
+	                                  destroy_beside_a_holder,        one_ran};
+	struct weir_model_program leaves = {"pool_destroy_beside_a_holder_that_leaves", 2,      &scene, sizeof(scene), hold,
+	                                    destroy_beside_a_holder_that_leaves,        one_ran};
+
+	struct weir_model_program in_a_new_ring = {
+		"pool_destroy_beside_a_holder_that_leaves_in_a_new_ring", 2,      &scene, sizeof(scene), hold_with_a_full_ring,
+		destroy_beside_a_holder_that_leaves_in_a_new_ring,        two_ran};
+
+	return check(held, 0, 1, 20000) | check(leaves, 0, 1, 20000) | check(in_a_new_ring, 0, 1, 20000);
+}
+
 static int check_helpers(void)
 {
 	struct weir_model_program program = {
@@ -320,12 +353,7 @@ static int check_helpers(void)
 	                                     setup,
 	                                     destroy_beside_a_submission,
 	                                     destroyed_and_one_ran};
-	struct weir_model_program held = {"pool_destroy_beside_a_holder", 2,      &scene, sizeof(scene), hold,
-	                                  destroy_beside_a_holder,        one_ran};
-	struct weir_model_program leaves = {"pool_destroy_beside_a_holder_that_leaves", 2,      &scene, sizeof(scene), hold,
-	                                    destroy_beside_a_holder_that_leaves,        one_ran};
-	int bad = check(program, 0, 2, 20000) | check(counted, 0, 1, 20000) | check(held, 0, 1, 20000) |
-	          check(leaves, 0, 1, 20000);
+	int bad = check(program, 0, 2, 20000) | check(counted, 0, 1, 20000);
 
 	program.name = "pool_submit_beside_2_helps";
 	bad |= check(program, 0, 1, 20000);
@@ -339,7 +367,7 @@ int main(int argc, char **argv)
 	int bad;
 
 	scope_arguments(argc, argv);
-	bad = check_workers() | check_thieves() | check_helpers();
+	bad = check_workers() | check_thieves() | check_helpers() | check_holders();
 	scope_symmetric(1);
-	return bad | check_workers();
+	return bad | check_workers() | check_holders();
 }

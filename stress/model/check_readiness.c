@@ -63,6 +63,7 @@ static const struct scope ready_fds[] = {
 
 static const struct scope queues[] = {
 	{.name = "n1_request_beside_enqueue", .calls = {"r", "e"}, .orders = ALL, .capacity = 1, .stops = 1},
+	{.name = "n1_request_beside_dequeue_of_nothing", .calls = {"r", "d"}, .orders = FIFO, .capacity = 1, .stops = 1},
 	{.name = "n1_request_then_poll_beside_enqueue", .calls = {"rp", "e"}, .orders = ALL, .capacity = 1},
 	{.name = "n1_request_then_poll_writable_beside_dequeue",
      .start = "e",

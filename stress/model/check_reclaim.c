@@ -206,6 +206,24 @@ static void read_by_slot_twice(void)
 	read_by_slot();
 }
 
+/*
+ * The slot is claimed in an era that is announced already, so without a fence. The section may then
+ * announce the next era. Whoever sees this announcement must see the slot.
+ */
+static void read_by_slot_around_a_section(void)
+{
+	struct weiri_record *record = weiri_record_get();
+	struct weiri_slot *slot;
+
+	read_by_slot();
+	slot = claim_head(record);
+	weiri_section_leave(record, weiri_section_enter(record));
+	if (slot == NULL)
+		return;
+	weir_model_assert(((struct object *)weiri_load_relaxed(&slot->object))->data == 1);
+	weiri_slot_clear(slot);
+}
+
 /* Another thread may clear the slot, and this thread may then claim the same slot again. */
 static void pass_slot_on_and_read(void)
 {
@@ -668,6 +686,7 @@ static const struct scope {
 	{"sections_x2_in_a_crowd_beside_1_writer_x1", {replace, read_in_two_sections}, setup_crowd, finish_crowd, 0},
 	{"hazard_slot_x2_beside_1_writer_x1", {replace, read_by_slot_twice}, setup, finish, 0},
 	{"hazard_slot_x2_beside_1_writer_that_settles", {replace_and_flush, read_by_slot_twice}, setup, finish, 0},
+	{"hazard_slot_around_a_section_beside_1_writer_x1", {replace, read_by_slot_around_a_section}, setup, finish, 0},
 	{"flush_beside_1_collector", {retire_unread_and_collect, flush_means_freed}, setup_unread, finish, 0},
 	{"flush_beside_a_collection_in_vain", {collect_in_vain, flush_in_vain}, setup_held, finish_held, 0},
 	{"slot_and_retire_beside_a_collection_of_2_portions",

@@ -252,6 +252,7 @@ static struct lines {
 		_Atomic(uint32_t) dead;
 	} parts[MOST_PARTS];
 	size_t count;
+	bool is_over; /* a thread has given the last reference */
 } lines;
 
 static void made_free(struct weiri_retired *object)
@@ -295,11 +296,20 @@ static void setup_lines(void *context)
 	}
 }
 
+/* Gives a reference of the lineage back. The last one ends it. */
+static void give_one(void)
+{
+	if (!weiri_lineage_give(&lines.lineage))
+		return;
+	weiri_lineage_end(&lines.lineage, &lines.made[GENERATIONS - 1]->generation, part_dead, &lines);
+	lines.is_over = true;
+}
+
 static void end_one(size_t number)
 {
 	weiri_store_relaxed(&lines.ended[number], 1u); /* [relaxed] the end orders it */
 	weiri_generation_end(&lines.made[number - 1]->generation);
-	weir_model_assert(!weiri_lineage_give(&lines.lineage));
+	give_one();
 }
 
 static void lines_call(size_t me, char what)
@@ -311,6 +321,8 @@ static void lines_call(size_t me, char what)
 	else if (what == 'o')
 		weiri_lineage_sweep(weiri_record_get(), &lines.lineage, &lines.made[GENERATIONS - 2]->generation, part_dead,
 		                    NULL);
+	else if (what == 'g')
+		give_one();
 	else
 		end_one((size_t)(what - '0'));
 }
@@ -325,14 +337,13 @@ static void lines_thread(void *context, size_t me)
 static void finish_lines(void *context)
 {
 	(void)context;
-	for (size_t i = 1; i < GENERATIONS; i++) {
+	for (size_t i = 1; i <= GENERATIONS; i++) {
 		if (weiri_load_relaxed(&lines.ended[i]) == 0)
 			end_one(i);
 	}
-	weiri_generation_end(&lines.made[GENERATIONS - 1]->generation);
-	weir_model_assert(!weiri_lineage_give(&lines.lineage));
-	weir_model_assert(weiri_lineage_give(&lines.lineage));
-	weiri_lineage_end(&lines.lineage, &lines.made[GENERATIONS - 1]->generation, part_dead, &lines);
+	if (!lines.is_over)
+		give_one();
+	weir_model_assert(lines.is_over);
 	for (size_t i = 0; i < lines.count; i++)
 		weir_model_assert(weiri_load_relaxed(&lines.parts[i].dead) == 1);
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
@@ -348,6 +359,7 @@ static const struct {
 	{"lineage_2_sweeps_after_an_end", {"2s", "1s"}, 0},
 	{"lineage_sweep_of_an_older_version_beside_one", {"1o", "s"}, 0},
 	{"lineage_holders_end_beside_sweeps", {"ss", "3s", "21"}, 0},
+	{"lineage_2_threads_end_it", {"12g", "34"}, 0},
 };
 
 static struct scope_plan prepare_lines(size_t index)

@@ -33,6 +33,9 @@ static struct scene {
 	uint64_t keeps; /* the bytes of a magazine */
 	int64_t next[THREADS];
 	weir_read_section sections[THREADS];
+	_Atomic(uint32_t) flag; /* of the program, which uses it beside the variables */
+	bool asks;              /* a thread looks whether the other came first */
+	bool saw, saw_flag;     /* it did */
 } scene;
 
 static int64_t *object_of(int64_t value)
@@ -138,6 +141,30 @@ static void update_bytes(void)
 	weir_model_assert(weir_var_update_value(scene.bytes, add, NULL, WEIR_NO_DEADLINE, NULL, NULL) == WEIR_OK);
 }
 
+static enum weir_status refuse(void *context, const weir_read *current, weir_value *next, weir_error *error)
+{
+	(void)context, (void)next, (void)error;
+	if (((const struct words *)current->data)->left != 0)
+		scene.saw = true;
+	return WEIR_CANCELLED;
+}
+
+/* An update that refuses what it finds is a read. */
+static void refuse_after_the_flag(void)
+{
+	scene.asks = true;
+	weiri_store_seq_cst(&scene.flag, 1u);
+	weir_model_assert(weir_var_update_value(scene.bytes, refuse, NULL, WEIR_NO_DEADLINE, NULL, NULL) == WEIR_CANCELLED);
+}
+
+/* In the total order of seq_cst operations one of the two looks comes last, and sees what the other thread wrote. */
+static void write_before_the_flag(size_t me)
+{
+	write_bytes(me);
+	if (weiri_load_seq_cst(&scene.flag) != 0)
+		scene.saw_flag = true;
+}
+
 static void begin_section(size_t me)
 {
 	scene.sections[me] = (weir_read_section){WEIR_READ_SECTION_INIT};
@@ -193,6 +220,8 @@ static void change_shared_if_sole(void)
 	LETTER('o', "take a handle on the object, look, release it", look_behind()) \
 	LETTER('w', "assign bytes", write_bytes(me)) \
 	LETTER('u', "update the bytes", update_bytes()) \
+	LETTER('y', "set the flag, and refuse to update the bytes", refuse_after_the_flag()) \
+	LETTER('j', "assign bytes, and look at the flag", write_before_the_flag(me)) \
 	LETTER('b', "begin a read section", begin_section(me)) \
 	LETTER('e', "end the read section", (void)weir_read_section_end(&scene.sections[me])) \
 	LETTER('p', "assign a pointer, and collect", write_pointer(me)) \
@@ -219,6 +248,7 @@ static void thread(void *context, size_t me)
 static void finish(void *context)
 {
 	(void)context;
+	weir_model_assert(!scene.asks || scene.saw || scene.saw_flag);
 	weir_model_assert(weir_var_destroy(scene.bytes, NULL) == WEIR_OK);
 	weir_model_assert(weir_var_destroy(scene.pointer, NULL) == WEIR_OK);
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
@@ -241,6 +271,8 @@ static const struct row {
 	 * short way with an old hi. The other thread replaces the new version before it has its stamp.
 	 */
 	{"value_update_in_a_section_beside_write_and_collection", {"bphue", "wf"}, 0, false},
+	/* A thread's first read takes no slot, so the update comes after another read. */
+	{"value_update_that_refuses_and_assign_around_a_flag", {"hy", "j"}, 0, false},
 	{"value_mixed_commit_beside_snapshot", {"m", "s"}, 0, false},
 	{"value_mixed_commit_beside_write_of_bytes", {"m", "w"}, 0, false},
 	{"value_mixed_commit_beside_write_of_pointer", {"m", "p"}, 0, false},

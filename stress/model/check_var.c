@@ -423,6 +423,14 @@ static void read_around_a_flag(void *context, size_t who)
 	around_a_flag(who, by_read);
 }
 
+/* The first read announces the era, so that the second one takes a slot without a fence. */
+static void second_read_around_a_flag(void *context, size_t who)
+{
+	if (who == 0)
+		(void)by_read();
+	read_around_a_flag(context, who);
+}
+
 static void version_around_a_flag(void *context, size_t who)
 {
 	(void)context;
@@ -895,6 +903,8 @@ static const struct scope {
 	{"var_read_and_assign_around_a_flag", 2, read_around_a_flag, setup, one_saw_the_other, 0, SMALL_VALUES, GOES_ON},
 	{"var_aborted_read_and_assign_around_a_flag", 2, read_around_a_flag, setup_aborted, one_saw_the_other, 0,
      SMALL_VALUES, GOES_ON},
+	{"var_aborted_second_read_and_assign_around_a_flag", 2, second_read_around_a_flag, setup_aborted, one_saw_the_other,
+     0, SMALL_VALUES, GOES_ON},
 	{"var_version_and_assign_around_a_flag", 2, version_around_a_flag, setup, one_saw_the_other, 0, SMALL_VALUES,
      GOES_ON},
 	{"snapshot_and_assign_around_a_flag", 2, snapshot_around_a_flag, setup, one_saw_the_other, 0, SMALL_VALUES,

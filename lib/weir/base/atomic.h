@@ -40,6 +40,7 @@
 #define weiri_fetch_sub_release(p, v) atomic_fetch_sub_explicit((p), (v), memory_order_release)
 #define weiri_fetch_sub_acq_rel(p, v) atomic_fetch_sub_explicit((p), (v), memory_order_acq_rel)
 #define weiri_fetch_sub_seq_cst(p, v) atomic_fetch_sub_explicit((p), (v), memory_order_seq_cst)
+#define weiri_fetch_or_relaxed(p, v) atomic_fetch_or_explicit((p), (v), memory_order_relaxed)
 #define weiri_fetch_or_acquire(p, v) atomic_fetch_or_explicit((p), (v), memory_order_acquire)
 #define weiri_fetch_or_release(p, v) atomic_fetch_or_explicit((p), (v), memory_order_release)
 #define weiri_fetch_or_acq_rel(p, v) atomic_fetch_or_explicit((p), (v), memory_order_acq_rel)
@@ -56,6 +57,8 @@
 #define weiri_cas_acq_rel(p, expected, v) \
 	atomic_compare_exchange_strong_explicit((p), (expected), (v), memory_order_acq_rel, memory_order_relaxed)
 /* The failed CAS reads with acquire, for callers that use the value found. */
+#define weiri_cas_acquire_or_acquire(p, expected, v) \
+	atomic_compare_exchange_strong_explicit((p), (expected), (v), memory_order_acquire, memory_order_acquire)
 #define weiri_cas_release_or_acquire(p, expected, v) \
 	atomic_compare_exchange_strong_explicit((p), (expected), (v), memory_order_release, memory_order_acquire)
 #define weiri_cas_acq_rel_or_acquire(p, expected, v) \

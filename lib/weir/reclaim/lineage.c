@@ -253,11 +253,14 @@ static struct weiri_replaced *pin(struct sweep *sweep, struct weiri_generation *
 
 	while (there != &closed) {
 		if (there == NULL) {
-			/* [P3 release] pairs with close(); [P4 acquire] as above. */
-			if (weiri_cas_acq_rel_or_acquire(&holder->pinned, &there, list))
+			/* [P3 release] pairs with close() and with the take below. [P4 acquire] as above. */
+			if (weiri_cas_release_or_acquire(&holder->pinned, &there, list))
 				return NULL;
-			/* [P3 acquire] Another list is there: takes it, to fill up the segments of both. */
-		} else if (weiri_cas_acq_rel_or_acquire(&holder->pinned, &there, NULL)) {
+			/*
+			 * [P3 acquire] Another list is there: takes it, to fill up the segments of both. No release:
+			 * what is left there leads nowhere. [P4 acquire] as above.
+			 */
+		} else if (weiri_cas_acquire_or_acquire(&holder->pinned, &there, NULL)) {
 			list = join(list, there, &sweep->empty);
 			there = NULL;
 		}

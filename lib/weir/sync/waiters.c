@@ -61,8 +61,11 @@ bool weiri_waiters_post(struct weiri_waiters *waiters)
 
 void weiri_waiters_follow(struct weiri_waiters *waiters)
 {
-	/* [release] what follows was published before; pairs with the fence of a notifier that finds FOLLOWED. */
-	(void)weiri_fetch_or_release(&waiters->word, FOLLOWED);
+	/*
+	 * [relaxed] A notifier that finds FOLLOWED runs a seq_cst fence, and looks for what follows. It finds
+	 * that, or its change came before the heavy fence of the caller, as if it had missed FOLLOWED.
+	 */
+	(void)weiri_fetch_or_relaxed(&waiters->word, FOLLOWED);
 }
 
 bool weiri_waiters_look(struct weiri_waiters *waiters)

@@ -104,13 +104,18 @@ static void decide_for(struct weiri_commit *commit)
 		(void)weiri_cas_seq_cst(&commit->state, &state, WEIRI_COMMIT_READY);
 }
 
+/*
+ * [relaxed] ABORTED carries nothing, and has no place among the instants: all threads look through the
+ * versions to their bases, as if it were undecided, and they acquired the bases with the heads. An owner
+ * that finds an older `moved` tries once more in vain.
+ */
 static void decide_against(struct weiri_commit *commit)
 {
 	uint64_t state = WEIRI_COMMIT_INSTALLING;
 
-	/* [S] Fails if another helper was first, or if a reader has passed; there is no way back. */
-	if (!weiri_cas_seq_cst(&commit->state, &state, WEIRI_COMMIT_ABORTED) && state == WEIRI_COMMIT_PASSED)
-		(void)weiri_cas_seq_cst(&commit->state, &state, WEIRI_COMMIT_ABORTED); /* [S] as above */
+	/* Fails if another helper was first, or if a reader has passed; there is no way back. */
+	if (!weiri_cas_relaxed(&commit->state, &state, WEIRI_COMMIT_ABORTED) && state == WEIRI_COMMIT_PASSED)
+		(void)weiri_cas_relaxed(&commit->state, &state, WEIRI_COMMIT_ABORTED);
 }
 
 enum installed { IN, DECIDED, BLOCKED };
@@ -147,7 +152,7 @@ static enum installed install_part(struct weiri_scope *scope, struct weiri_commi
 		 * another version may have its address.
 		 */
 		if (base->position + 1 != part->version->position) {
-			/* [relaxed] The owner reads it after the decision. */
+			/* [relaxed] A note for the owner, which may miss it. */
 			weiri_store_relaxed(&commit->moved, index);
 			decide_against(commit);
 			return DECIDED;
@@ -222,8 +227,12 @@ static void finish_aborted(struct weiri_scope *scope, struct weiri_commit *commi
 		struct weiri_version *version = commit->parts[i].version;
 
 		weiri_version_disown(version);
-		/* [P2 release] no thread needs the cell to learn the outcome. */
-		weiri_store_release(&version->stamp, WEIRI_STAMP_ABORTED);
+		/*
+		 * No thread needs the cell to learn the outcome. [relaxed] as in decide_against(): it carries
+		 * nothing. A section that may miss it holds the cell, since P6 of collect.c carries it to all
+		 * others.
+		 */
+		weiri_store_relaxed(&version->stamp, WEIRI_STAMP_ABORTED);
 		if (!pin_aborted_part(scope, &commit->parts[i]))
 			weiri_scope_retire(scope, &version->retired); /* V5; a slow helper may still use it */
 	}
@@ -381,14 +390,15 @@ static struct weiri_moved take_bases(struct weiri_scope *scope, struct weiri_com
 }
 
 /*
- * Returns why a commit aborted. Returns no variable if the one that moved is at its expected
- * version: a mark came in between, or the part accepts any version.
+ * Returns why a commit aborted. Returns no variable if the one that is noted is at its expected
+ * version: a mark came in between, or the part accepts any version, or the note is an old one. The
+ * next attempt begins with a look at all variables.
  */
 static struct weiri_moved find_moved(struct weiri_scope *scope, struct weiri_commit *commit)
 {
 	/*
-	 * [relaxed] The decision orders the load. The variable of each part that is named here had
-	 * moved, and may have moved again.
+	 * [relaxed] A helper may have decided, and the load may miss what it noted. So the variable of the
+	 * part that is named here need not have moved, or has moved again.
 	 */
 	const struct weiri_commit_part *part = &commit->parts[weiri_load_relaxed(&commit->moved)];
 	struct weiri_version *head, *base = weiri_write_base(scope, part->var, &head);
