@@ -1,6 +1,6 @@
 /*
  * test_look.c - the looks of a thread before it waits (sync/look.h), and those who look: takers of a turn
- * (data/turn.h), and threads at a critical section.
+ * (data/turn.h) and of elements, and threads at a critical section.
  *
  * This file defines clock_gettime(), so that time passes only by the readings of the clock and as a test
  * says, and sched_yield(), so that the actions of others happen exactly there. The clock of the thread under
@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 #include <weir/critical_section.h>
+#include <weir/dataset.h>
 
 #include "base/futex.h"
 #include "data/turn.h"
@@ -222,10 +223,12 @@ Test(look, a_turn_that_is_given_meanwhile_is_taken_at_once)
 {
 	struct weiri_own own = {0};
 	uint64_t begun = begin_time(10);
+	bool in_vain = false;
 
 	weiri_turn_init(&turn, WEIRI_TURN_TAKEN);
 	clock_here.at_yield = give_the_turn;
-	cr_expect(weiri_turn_look(&turn, &own, WEIR_NO_DEADLINE));
+	cr_expect(weiri_turn_look(&turn, &own, WEIR_NO_DEADLINE, &in_vain));
+	cr_expect_not(in_vain);
 	cr_expect_eq(clock_here.yields, 1);
 	cr_expect_lt(clock_here.now_ns - begun, 100);
 	cr_expect_not(weiri_turn_take(&turn), "this thread has it");
@@ -236,10 +239,12 @@ Test(look, nobody_looks_for_a_turn_that_is_stuck)
 {
 	struct weiri_own own = {0};
 	uint64_t begun = begin_time(10);
+	bool in_vain = false;
 
 	weiri_turn_init(&turn, WEIRI_TURN_TAKEN);
 	clock_here.at_yield = stick_the_turn;
-	cr_expect_not(weiri_turn_look(&turn, &own, WEIR_NO_DEADLINE));
+	cr_expect_not(weiri_turn_look(&turn, &own, WEIR_NO_DEADLINE, &in_vain));
+	cr_expect_not(in_vain);
 	cr_expect_lt(clock_here.now_ns - begun, 100);
 	end_time();
 }
@@ -248,13 +253,15 @@ Test(look, a_turn_that_stays_taken_is_looked_for_as_long_as_it_says)
 {
 	struct weiri_own own = {0};
 	uint64_t begun = begin_time(10);
+	bool in_vain = false;
 
 	weiri_turn_init(&turn, WEIRI_TURN_TAKEN);
-	cr_expect_not(weiri_turn_look(&turn, &own, WEIR_NO_DEADLINE));
+	cr_expect_not(weiri_turn_look(&turn, &own, WEIR_NO_DEADLINE, &in_vain));
+	cr_expect(in_vain);
 	cr_expect_geq(clock_here.now_ns - begun, weiri_turn_look_ns);
 	cr_expect_lt(clock_here.now_ns - begun, weiri_turn_look_ns + 100);
 	begun = clock_here.now_ns;
-	cr_expect_not(weiri_turn_look(&turn, &own, begun + 5 * MICROSECOND));
+	cr_expect_not(weiri_turn_look(&turn, &own, begun + 5 * MICROSECOND, &in_vain));
 	cr_expect_lt(clock_here.now_ns - begun, 5 * MICROSECOND + 100, "the deadline ends the looks");
 	end_time();
 }
@@ -319,16 +326,21 @@ static enum weir_status count_up(void *context, weir_error *error)
 	return WEIR_OK;
 }
 
+/* Other tests may have run on this thread. */
+static void forget_looks(void)
+{
+	cr_assert_not_null(weiri_record_get());
+	weiri_record_mine->own->unlooked = 0;
+	weiri_record_mine->own->yields_from_ns = 0;
+}
+
 static weir_critical_section *a_section(uint32_t flags)
 {
 	struct weir_critical_section_options options = {WEIR_CRITICAL_SECTION_OPTIONS_INIT, .flags = flags};
 	weir_critical_section *section = NULL;
 
 	cr_assert_eq(weir_critical_section_create(&options, &section, NULL), WEIR_OK);
-	cr_assert_not_null(weiri_record_get());
-	/* Other tests may have run on this thread. */
-	weiri_record_mine->own->unlooked = 0;
-	weiri_record_mine->own->yields_from_ns = 0;
+	forget_looks();
 	return section;
 }
 
@@ -381,4 +393,58 @@ Test(look, nobody_looks_at_a_fair_section)
 
 	cr_expect_eq(wait_in_vain(section, MILLISECOND), 0);
 	cr_expect_eq(weir_critical_section_destroy(section, NULL), WEIR_OK);
+}
+
+/* -- iterators --------------------------------------------------------------------------------- */
+
+/* The function of a map, which the thread that has the turn runs. */
+static enum weir_status be_inside_a_map(void *context, weir_tensor *const in[], weir_tensor *out[], weir_error *error)
+{
+	out[0] = weir_tensor_retain(in[0]);
+	return be_inside(context, error);
+}
+
+static void *take_one(void *context)
+{
+	weir_tensor *part;
+
+	cr_assert_eq(weir_iterator_next(context, WEIR_NO_DEADLINE, NULL, &part, 1, NULL), WEIR_OK);
+	weir_tensor_release(part);
+	return NULL;
+}
+
+/* Waits in vain for the turn of a thread that takes long. Returns how many of the next waits do without looks. */
+static uint32_t wait_in_vain_for_the_turn(weir_iterator *iterator, uint64_t wait_ns)
+{
+	weir_tensor *part;
+
+	weiri_store_relaxed(&holder.is_inside, 0u);
+	weiri_store_relaxed(&holder.may_leave, 0u);
+	cr_assert_eq(pthread_create(&holder.thread, NULL, take_one, iterator), 0);
+	pass_latch(&holder.is_inside);
+	clock_here.at_yield = NULL;
+	cr_expect_eq(weir_iterator_next(iterator, begin_time(10) + wait_ns, NULL, &part, 1, NULL), WEIR_DEADLINE_EXCEEDED);
+	end_time();
+	let_the_holder_leave();
+	return weiri_record_mine->own->unlooked;
+}
+
+Test(look, looks_in_vain_for_the_turn_of_one_that_takes_long_are_saved_afterwards)
+{
+	weir_dataset *numbers, *map;
+	weir_iterator *iterator;
+	uint32_t saved;
+
+	cr_assert_eq(weir_dataset_range(0, 1000, 1, NULL, &numbers, NULL), WEIR_OK);
+	cr_assert_eq(weir_dataset_map(numbers, be_inside_a_map, NULL, NULL, &map, NULL), WEIR_OK);
+	cr_assert_eq(weir_iterator_create(map, NULL, &iterator, NULL), WEIR_OK);
+	forget_looks();
+	saved = wait_in_vain_for_the_turn(iterator, MILLISECOND);
+	cr_expect_eq(saved, 64);
+	for (uint32_t i = 1; i <= saved; i++)
+		cr_expect_eq(wait_in_vain_for_the_turn(iterator, 10 * MICROSECOND), saved - i, "without looks");
+	cr_expect_eq(wait_in_vain_for_the_turn(iterator, MILLISECOND), saved, "it looks again");
+	cr_expect_eq(weir_iterator_destroy(iterator, NULL), WEIR_OK);
+	weir_dataset_release(map);
+	weir_dataset_release(numbers);
 }

@@ -131,10 +131,11 @@ static void have(weir_tensor *part)
 static bool take_turn(void)
 {
 	struct weiri_own own = {0};
+	bool in_vain;
 
 	if (weiri_turn_take(&scene.turn))
 		return true;
-	return scene.scope.looks && weiri_turn_take_soon(&scene.turn, &own, WEIR_NO_DEADLINE);
+	return scene.scope.looks && weiri_turn_take_soon(&scene.turn, &own, WEIR_NO_DEADLINE, &in_vain);
 }
 
 /* Polls with the turn. Returns false if the turn is stuck. */

@@ -65,7 +65,7 @@
 #include "sync/registry.h"
 #include "sync/request.h"
 
-enum { NAP_NS = 1000000 };
+enum { NAP_NS = 1000000, UNHURRIED = 64 };
 
 /* What a poll gave, for whoever has the turn next. */
 struct kept {
@@ -273,6 +273,20 @@ static enum weir_status wait_awake(weir_iterator *iterator, uint64_t deadline_ns
 	}
 }
 
+/*
+ * Looks for the turn before it waits for it. Where its holders take long, a look costs more than a sleep: then
+ * this thread does without looks for a while, as before critical sections.
+ */
+static bool take_turn_soon(weir_iterator *iterator, struct weiri_own *own, uint64_t deadline_ns)
+{
+	uint64_t position = weir_iterator_position(iterator);
+	bool in_vain, has_turn = weiri_turn_take_soon(&iterator->turn, own, deadline_ns, &in_vain);
+
+	if (in_vain && weir_iterator_position(iterator) - position <= 1)
+		own->unlooked = UNHURRIED;
+	return has_turn;
+}
+
 static enum weir_status take_turn(weir_iterator *iterator, enum weiri_help help, uint64_t deadline_ns,
                                   weir_cancel *cancel, weir_error *error)
 {
@@ -284,8 +298,7 @@ static enum weir_status take_turn(weir_iterator *iterator, enum weiri_help help,
 	if (help == WEIRI_HELP_ALWAYS)
 		return wait_awake(iterator, deadline_ns, cancel, error);
 	record = weiri_record_get();
-	if (cancel == NULL && deadline_ns != 0 && record != NULL &&
-	    weiri_turn_take_soon(&iterator->turn, record->own, deadline_ns))
+	if (cancel == NULL && deadline_ns != 0 && record != NULL && take_turn_soon(iterator, record->own, deadline_ns))
 		return WEIR_OK;
 	return wait_for_turn(iterator, deadline_ns, cancel, error);
 }

@@ -136,8 +136,11 @@ static inline bool weiri_turn_linger(const struct weiri_turn *turn)
 	return false;
 }
 
-/* Looks for the turn (sync/look.h), unless it is stuck. Returns true if the caller now has it. */
-static inline bool weiri_turn_look(struct weiri_turn *turn, struct weiri_own *own, uint64_t deadline_ns)
+/*
+ * Looks for the turn (sync/look.h), unless it is stuck. Returns true if the caller now has it. *in_vain: it
+ * looked for as long as it may.
+ */
+static inline bool weiri_turn_look(struct weiri_turn *turn, struct weiri_own *own, uint64_t deadline_ns, bool *in_vain)
 {
 	struct weiri_looks looks;
 
@@ -147,18 +150,23 @@ static inline bool weiri_turn_look(struct weiri_turn *turn, struct weiri_own *ow
 			return true;
 		/* [relaxed] a look. */
 		if (weiri_load_relaxed(&turn->state) == WEIRI_TURN_STUCK)
-			break;
+			return false;
 	}
+	*in_vain = weiri_looks_in_vain(&looks);
 	return false;
 }
 
 /*
  * Called by a thread without the turn, before it waits for it. Returns true if the caller now has
- * the turn.
+ * the turn. *in_vain: as for weiri_turn_look().
  */
-static inline bool weiri_turn_take_soon(struct weiri_turn *turn, struct weiri_own *own, uint64_t deadline_ns)
+static inline bool weiri_turn_take_soon(struct weiri_turn *turn, struct weiri_own *own, uint64_t deadline_ns,
+                                        bool *in_vain)
 {
-	if (weiri_turn_look(turn, own, deadline_ns))
+	*in_vain = false;
+	if (own->unlooked != 0)
+		own->unlooked--;
+	else if (weiri_turn_look(turn, own, deadline_ns, in_vain))
 		return true;
 	for (int i = 0; i < WEIRI_TURN_YIELDS; i++) {
 		(void)sched_yield();

@@ -60,7 +60,7 @@ struct weiri_own {
 	uint32_t helper;         /* the state of the generator of a helper of pools (run/worker.c) */
 	uint64_t yields_from_ns; /* before it, waits do without a yield (sync/yield.h) */
 	uint32_t skip;           /* how many further descriptors are settled without a yield (queue/calls.c) */
-	uint32_t unlooked;       /* how many further waits for sections do without looks (run/critical_section.c) */
+	uint32_t unlooked;       /* how many further waits do without looks (run/critical_section.c, data/iterator.c) */
 	bool tells_of_stalls;    /* the callback runs (reclaim/stall.c) */
 	bool is_era_begun;       /* ahead of the next collection (reclaim/collect.c) */
 };
