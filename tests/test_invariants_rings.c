@@ -11,6 +11,7 @@
 #include "shm/frames.h"
 #include "shm/newest.h"
 #include "invariants_kit.h"
+#include "spsc_members.h"
 
 /* -- ring -------------------------------------------------------------------------------------- */
 
@@ -182,18 +183,6 @@ Test(invariants_rings, ring)
 	expect_broken("I3", take_too_early);
 	expect_broken("I4", hint_too_far);
 }
-
-/* The members are those of spsc.c. */
-struct spsc_side {
-	_Atomic(size_t) index;
-	size_t seen, fenced;
-};
-struct spsc {
-	size_t capacity, mask, memory_size;
-	weir_allocator allocator;
-	WEIRI_ALIGNED_APART struct spsc_side producer;
-	WEIRI_ALIGNED_APART struct spsc_side consumer;
-};
 
 /* The ring has room for 2 values, and one has passed through it. */
 static struct spsc *spsc_of_two(void)

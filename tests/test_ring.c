@@ -723,6 +723,36 @@ Test(ring, a_side_in_step_pauses_once_and_rests_after_a_pause_in_vain)
 	cr_assert_eq(weiri_step(&hint, &refused, WEIRI_STEP_PAUSED), WEIRI_STEP_OVER);
 	cr_assert_eq(weiri_load_relaxed(&refused), refused_at(7, 0));
 }
+
+/* Returns true if a side, of which this is the word, is to make no pause for some time. */
+static bool rests(const _Atomic(uint64_t) *refused)
+{
+	return (uint32_t)weiri_load_relaxed(refused) - weiri_step_time() < REST_TICKS;
+}
+
+/* A side rests only after a pause. Its thread may be late each time. */
+static void check_calls_in_step(weir_ring *ring, size_t capacity)
+{
+	uint64_t value;
+
+	for (int tries = 0; tries < 100000 && !rests(&ring->empty_at); tries++) {
+		weiri_store_relaxed(&ring->empty_at, refused_at(77777, weiri_step_time()));
+		cr_assert_eq(weir_ring_try_dequeue(ring, &value), WEIR_WOULD_BLOCK);
+	}
+	cr_assert(rests(&ring->empty_at), "a pause in vain");
+	for (size_t i = 0; i < capacity; i++)
+		cr_assert_eq(weir_ring_try_enqueue(ring, i), WEIR_OK);
+	for (int tries = 0; tries < 100000 && !rests(&ring->full_at); tries++) {
+		weiri_store_relaxed(&ring->full_at, refused_at(77777, weiri_step_time()));
+		cr_assert_eq(weir_ring_try_enqueue(ring, 1), WEIR_WOULD_BLOCK);
+	}
+	cr_assert(rests(&ring->full_at), "a pause in vain");
+}
+
+Test(ring, calls_of_one_value_in_step_pause_before_they_are_refused)
+{
+	each_format(4, check_calls_in_step);
+}
 #endif
 
 /* -- batches ----------------------------------------------------------------------------------- */

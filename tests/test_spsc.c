@@ -8,6 +8,8 @@
 #include <weir/spsc.h>
 
 #include "failing_allocator.h"
+#include "ring/in_step.h"
+#include "spsc_members.h"
 
 Test(spsc, holds_exactly_its_capacity_in_order)
 {
@@ -317,3 +319,54 @@ Test(spsc, full_and_empty_are_not_both_answered_when_two_went_in_and_one_came_ou
 	cr_assert_eq(both, 0, "in %d of %d rounds", both, ROUNDS);
 	weir_spsc_destroy(rounds.spsc, NULL);
 }
+
+/* -- in step ----------------------------------------------------------------------------------- */
+
+#if defined(__x86_64__)
+/* Of a thread that may be late each time. */
+enum { TRIES = 100000 };
+
+/* Returns true if the side is to make no pause for some time. */
+static int rests(struct spsc_side *side)
+{
+	return (uint32_t)weiri_load_relaxed(&side->refused) - weiri_step_time() < REST_TICKS;
+}
+
+/* As if this side had been refused just now, at the index before this one. */
+static void refuse_before(struct spsc_side *side)
+{
+	weiri_store_relaxed(&side->refused, (weiri_load_relaxed(&side->index) - 1) << 32 | weiri_step_time());
+}
+
+/* After a refusal the rest tells of the pause: no side begins one otherwise. */
+Test(spsc, a_side_in_step_pauses_before_it_refuses_and_rests_after_a_pause_in_vain)
+{
+	weir_spsc *spsc;
+	struct spsc *members;
+	uint64_t value, before;
+
+	cr_assert_eq(weir_spsc_create(1, NULL, &spsc, NULL), WEIR_OK);
+	members = (struct spsc *)(void *)spsc;
+	weiri_store_relaxed(&members->consumer.refused, (uint32_t)(weiri_step_time() - (1u << 30)));
+	cr_assert_eq(weir_spsc_try_dequeue(spsc, &value), WEIR_WOULD_BLOCK);
+	cr_assert(!rests(&members->consumer), "long after the refusal before");
+	for (int tries = 0; tries < TRIES && !rests(&members->consumer); tries++) {
+		refuse_before(&members->consumer);
+		cr_assert_eq(weir_spsc_try_dequeue(spsc, &value), WEIR_WOULD_BLOCK);
+	}
+	cr_assert(rests(&members->consumer), "a pause in vain");
+	before = weiri_load_relaxed(&members->consumer.refused);
+	cr_assert_eq(weir_spsc_try_dequeue(spsc, &value), WEIR_WOULD_BLOCK);
+	if (rests(&members->consumer))
+		cr_assert_eq(weiri_load_relaxed(&members->consumer.refused), before, "no other pause");
+	cr_assert_eq(weir_spsc_try_enqueue(spsc, 1), WEIR_OK);
+	for (int tries = 0; tries < TRIES && !rests(&members->producer); tries++) {
+		refuse_before(&members->producer);
+		cr_assert_eq(weir_spsc_try_enqueue(spsc, 2), WEIR_WOULD_BLOCK);
+	}
+	cr_assert(rests(&members->producer), "a pause in vain");
+	cr_assert_eq(weir_spsc_try_dequeue(spsc, &value), WEIR_OK);
+	cr_assert_eq(value, 1);
+	weir_spsc_destroy(spsc, NULL);
+}
+#endif

@@ -32,12 +32,12 @@
  * processor (about 0.7 us on x86-64), and up to 16 times as long if it is overtaken again. Without
  * that, threads that want the same slot take its cache line from each other all the time
  * (docs/profiling.md). The pause ends whatever other threads do, and a call that nobody overtakes
- * makes none. On x86-64, in LTQ16 and LTQ64, a call of one value that finds the ring empty, or full,
+ * makes none. On x86-64 a call of one value that finds the ring empty, or full,
  * pauses once for 64 pauses and looks again, if the same happened within the 2 to 4 us before and
  * there was progress between: each side would otherwise wait for the line of the other at each
  * item. If the pause changes nothing, there is no other one for 60 us or more.
  * Such a call reads the time stamp counter: a thread that may not (strict seccomp, PR_TSC_SIGSEGV) uses
- * a _many call, or SPAN16.
+ * a _many call.
  *
  * Ordering. What a thread wrote before it enqueued a value is visible to the thread that dequeues
  * the value. What a thread wrote before it closed the ring is visible to every thread that finds

@@ -22,6 +22,13 @@
  * queue. Calls of two queues have no common order: if each of two threads enqueues in the queue of
  * the other, both may find their own queue empty then.
  *
+ * Contention. On x86-64 a call of one value that would return "full" ("empty") pauses once, for 128 pauses of the
+ * processor (3 us), and looks again, if the same happened within the 2 to 4 us before and the other thread
+ * has moved values since. Otherwise two threads in step would exchange the lines of the queue for each
+ * value. If the pause changes nothing, there is no other one for 60 us or more.
+ * Such a call reads the time stamp counter: a thread that may not (strict seccomp, PR_TSC_SIGSEGV) uses
+ * the _many calls.
+ *
  * The role of producer may move to another thread if the handover itself synchronizes the two; so
  * may the role of consumer.
  *

@@ -61,18 +61,20 @@ static inline uint32_t weiri_step_time(void)
 }
 #endif
 
-/* Called after a refusal. May pause. Returns WEIRI_STEP_PAUSED if the caller is to look again. */
-static WEIRI_COLD enum weiri_step weiri_step(const _Atomic(uint64_t) *hint, _Atomic(uint64_t) *refused,
-                                             enum weiri_step before)
+/*
+ * Called after a refusal at `number`. May pause, that many times. Returns WEIRI_STEP_PAUSED if the caller is
+ * to look again.
+ */
+static WEIRI_COLD enum weiri_step weiri_step_at(uint64_t number, _Atomic(uint64_t) *refused, enum weiri_step before,
+                                                int pauses)
 {
-	uint64_t ticket, last;
+	uint64_t ticket = number << 32, last;
 	uint32_t now = weiri_step_time(), age;
 	bool is_first;
 
 	if (!weiri_makes_steps())
 		return WEIRI_STEP_OVER;
 	/* [relaxed] all: advice. */
-	ticket = weiri_load_relaxed(hint) << 32;
 	last = weiri_load_relaxed(refused);
 	age = now - ((uint32_t)last & ~UINT32_C(1));
 	is_first = (last ^ ticket) >> 32 != 0;
@@ -87,14 +89,30 @@ static WEIRI_COLD enum weiri_step weiri_step(const _Atomic(uint64_t) *hint, _Ato
 		weiri_store_relaxed(refused, ticket | now | (age < SOON_TICKS));
 	if (age >= SOON_TICKS || (!is_first && (last & 1) == 0))
 		return WEIRI_STEP_OVER;
-	for (int pauses = STEP_PAUSES; pauses > 0; pauses--)
+	for (; pauses > 0; pauses--)
 		weiri_pause();
 	if (is_first)
 		weiri_store_relaxed(refused, ticket | weiri_step_time()); /* [relaxed] advice */
 	return WEIRI_STEP_PAUSED;
 }
+
+/* The same after a refusal near the hint. */
+static inline enum weiri_step weiri_step(const _Atomic(uint64_t) *hint, _Atomic(uint64_t) *refused,
+                                         enum weiri_step before)
+{
+	if (!weiri_makes_steps())
+		return WEIRI_STEP_OVER;
+	return weiri_step_at(weiri_load_relaxed(hint), refused, before, STEP_PAUSES); /* [relaxed] advice */
+}
 #else
 /* There is no clock that costs as little. */
+static inline enum weiri_step weiri_step_at(uint64_t number, _Atomic(uint64_t) *refused, enum weiri_step before,
+                                            int pauses)
+{
+	(void)number, (void)refused, (void)before, (void)pauses;
+	return WEIRI_STEP_OVER;
+}
+
 static inline enum weiri_step weiri_step(const _Atomic(uint64_t) *hint, _Atomic(uint64_t) *refused,
                                          enum weiri_step before)
 {

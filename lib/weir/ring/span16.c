@@ -94,7 +94,8 @@
  *   one length. A probe into the middle of a longer span finds nothing, so in the worst case it
  *   looks at each span of the last lap once.
  *   An operation that was overtaken pauses, as in algorithm.h: an enqueue when the ticket at the hint is
- *   covered, or its CAS fails; a dequeue when the head is not where this operation saw it last.
+ *   covered, or its CAS fails; a dequeue when the head is not where this operation saw it last. A call of
+ *   one value that runs in step with the other side pauses before it is refused (in_step.h).
  * Bound. LAST ticket: 2^56, or 2^54 laps. From there on the ring says "full". 500 million values a
  *   second take four years to that.
  * Mixed sizes: as in ltq16.c. On a machine without a CAS16 the file compiles to refusals.
@@ -106,6 +107,7 @@
 #if defined(__x86_64__) && defined(__GCC_HAVE_SYNC_COMPARE_AND_SWAP_16)
 #include "base/assert.h"
 #include "ring/back_off.h"
+#include "ring/in_step.h"
 #include "ring/place.h"
 
 enum { STEPS_BEFORE_LEAP = 8 };
@@ -288,6 +290,23 @@ static WEIRI_NOINLINE enum weir_status enqueue_from(weir_ring *ring, struct tail
 	return status;
 }
 
+/* A producer that runs in step with the consumers pauses once before it is refused (in_step.h). */
+static WEIRI_NOINLINE enum weir_status enqueue_in_step(weir_ring *ring, struct tail tail, uint64_t value)
+{
+	enum weiri_step step = WEIRI_STEP_FIRST;
+	enum weir_status status;
+
+	for (;;) {
+		status = enqueue_from(ring, tail, value);
+		if (status != WEIR_WOULD_BLOCK)
+			return status;
+		step = weiri_step(&ring->tail_hint, &ring->full_at, step);
+		if (step != WEIRI_STEP_PAUSED)
+			return status;
+		tail = begin_at_tail(ring);
+	}
+}
+
 enum weir_status weiri_span16_enqueue(weir_ring *ring, uint64_t value)
 {
 	struct tail tail = begin_at_tail(ring);
@@ -298,7 +317,7 @@ enum weir_status weiri_span16_enqueue(weir_ring *ring, uint64_t value)
 	if (WEIRI_LIKELY(tail.seen < base_of(ring, tail.ticket)) && WEIRI_LIKELY(tail.ticket < read_limit(ring)) &&
 	    WEIRI_LIKELY(publish(ring, &tail, 1, value)))
 		return WEIR_OK;
-	return enqueue_from(ring, tail, value);
+	return enqueue_in_step(ring, tail, value);
 }
 
 static WEIRI_ALWAYS_INLINE struct arena *arena_at(const weir_ring *ring, size_t index)
@@ -665,12 +684,28 @@ static WEIRI_NOINLINE enum weir_status dequeue_one(weir_ring *ring, uint64_t hea
 	return status;
 }
 
+/* The same for a consumer. */
+static WEIRI_NOINLINE enum weir_status dequeue_in_step(weir_ring *ring, uint64_t head, uint64_t *value)
+{
+	enum weiri_step step = WEIRI_STEP_FIRST;
+	enum weir_status status;
+
+	for (;;) {
+		status = dequeue_one(ring, head, value, WEIRI_RING_SEAL, NULL);
+		if (status != WEIR_WOULD_BLOCK)
+			return status;
+		step = weiri_step(&ring->head, &ring->empty_at, step);
+		if (step != WEIRI_STEP_PAUSED)
+			return status;
+		head = begin_at_head(ring);
+	}
+}
+
 enum weir_status weiri_span16_dequeue(weir_ring *ring, uint64_t *value)
 {
 	uint64_t head = begin_at_head(ring);
 
-	return WEIRI_LIKELY(dequeue_at(ring, head, NULL, value)) ? WEIR_OK
-	                                                         : dequeue_one(ring, head, value, WEIRI_RING_SEAL, NULL);
+	return WEIRI_LIKELY(dequeue_at(ring, head, NULL, value)) ? WEIR_OK : dequeue_in_step(ring, head, value);
 }
 
 enum weir_status weiri_span16_dequeue_behind(weir_ring *ring, uint64_t *value, weiri_ring_before *before)

@@ -55,6 +55,10 @@
  *   refusals. `fenced` is the index at which the fence ran. An index of 64 bits does not come back
  *   to it. One of 32 bits could, so there a look that finds room (a value) sets `fenced` one back: a
  *   side that moves a value after its fence has looked before, because its copy showed none (I3).
+ * In step. A side that is refused at one index, and soon afterwards at a later one, pauses and looks once
+ *   more before it refuses (in_step.h): otherwise the lines of the slots and of the indices would move for
+ *   each value. That look comes after the fence at this index, and the refusal is that look. A batch makes
+ *   no such pause: during it, large batches empty (fill) the ring, and then the sides take turns.
  * Handover of a role. The calls of the next thread happen after those of the previous thread, so
  *   they find the private words as they were left. A fence of the previous thread counts: it was
  *   followed by a load on that thread, and by coherence no later load returns an older index. A
@@ -65,7 +69,8 @@
  *   below it either (P3), and the size is not negative. It may be above the capacity, if values
  *   passed in between; then it is the capacity.
  * Progress: wait-free. An enqueue or dequeue is at most 5 atomic accesses and fences, a batch too,
- *   and a size is 2.
+ *   and a size is 2. One of a single value that runs in step is also one pause, one more look, and at most
+ *   5 accesses to a word that gives advice.
  * Memory: 8 bytes per slot, and three lines that are apart.
  * Misuse. Two producers (consumers) at a time write (return) the same slot, and values are lost or
  *   come twice.
@@ -81,17 +86,22 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "ring/in_step.h"
 
 #define FIRST SIZE_MAX
 
 /* A loop copies so few values faster than a call of memcpy(). */
 enum { FEW = 8 };
 
+/* Of a side in step: longer than in a ring for many threads, because no other thread is to get ahead. */
+enum { PAUSES = 128 };
+
 /* What one side writes. All but `index` is private to it. */
 struct side {
-	_Atomic(size_t) index; /* the tail (producer) or the head (consumer) */
-	size_t seen;           /* the index of the other side, when it was last read */
-	size_t fenced;         /* `index`: this side has moved nothing since its last fence (I3) */
+	_Atomic(size_t) index;     /* the tail (producer) or the head (consumer) */
+	size_t seen;               /* the index of the other side, when it was last read */
+	size_t fenced;             /* `index`: this side has moved nothing since its last fence (I3) */
+	_Atomic(uint64_t) refused; /* when this side was refused last (in_step.h) */
 };
 
 struct weir_spsc {
@@ -120,6 +130,7 @@ static void begin_side(struct side *side, size_t fenced)
 	weiri_store_relaxed(&side->index, FIRST); /* [relaxed] no other thread yet */
 	side->seen = FIRST;
 	side->fenced = fenced;
+	weiri_store_relaxed(&side->refused, 0); /* [relaxed] likewise */
 }
 
 enum weir_status weir_spsc_create(size_t capacity, const struct weir_spsc_options *options, weir_spsc **out,
@@ -257,6 +268,23 @@ static WEIRI_NOINLINE size_t room_behind_fence(weir_spsc *spsc, size_t tail)
 	return look_at_head(spsc, tail);
 }
 
+/*
+ * Called when the producer saw no room behind its fence. If it runs in step with the consumer, pauses and
+ * looks once more. Returns the room seen last.
+ */
+static WEIRI_COLD size_t room_behind_pause(weir_spsc *spsc, size_t tail)
+{
+	struct side *side = &spsc->producer;
+	size_t room = 0;
+
+	if (weiri_step_at(tail, &side->refused, WEIRI_STEP_FIRST, PAUSES) == WEIRI_STEP_PAUSED) {
+		room = look_at_head(spsc, tail);
+		if (room == 0)
+			(void)weiri_step_at(tail, &side->refused, WEIRI_STEP_PAUSED, PAUSES);
+	}
+	return room;
+}
+
 /* Returns how many values fit: `wanted` at least, or as many as the head shows. */
 static WEIRI_ALWAYS_INLINE size_t room_for(weir_spsc *spsc, size_t tail, size_t wanted)
 {
@@ -283,7 +311,7 @@ enum weir_status weir_spsc_try_enqueue(weir_spsc *spsc, uint64_t value)
 		return WEIR_INVALID_ARGUMENT;
 	WEIR_ASSERT_LOOK(assert_producer(spsc));
 	tail = weiri_load_relaxed(&spsc->producer.index); /* [relaxed] the producer's own */
-	if (WEIRI_UNLIKELY(room_for(spsc, tail, 1) == 0))
+	if (WEIRI_UNLIKELY(room_for(spsc, tail, 1) == 0) && room_behind_pause(spsc, tail) == 0)
 		return WEIR_WOULD_BLOCK;
 	spsc->slots[tail & spsc->mask] = value;
 	entered(spsc, tail + 1);
@@ -349,6 +377,20 @@ static WEIRI_NOINLINE size_t values_behind_fence(weir_spsc *spsc, size_t head)
 	return look_at_tail(spsc, head);
 }
 
+/* As room_behind_pause(). Returns the number of values seen last. */
+static WEIRI_COLD size_t values_behind_pause(weir_spsc *spsc, size_t head)
+{
+	struct side *side = &spsc->consumer;
+	size_t inside = 0;
+
+	if (weiri_step_at(head, &side->refused, WEIRI_STEP_FIRST, PAUSES) == WEIRI_STEP_PAUSED) {
+		inside = look_at_tail(spsc, head);
+		if (inside == 0)
+			(void)weiri_step_at(head, &side->refused, WEIRI_STEP_PAUSED, PAUSES);
+	}
+	return inside;
+}
+
 /* Returns how many values are inside: `wanted` at least, or as many as the tail shows. */
 static WEIRI_ALWAYS_INLINE size_t values_for(weir_spsc *spsc, size_t head, size_t wanted)
 {
@@ -376,7 +418,7 @@ enum weir_status weir_spsc_try_dequeue(weir_spsc *spsc, uint64_t *value)
 		return WEIR_INVALID_ARGUMENT;
 	WEIR_ASSERT_LOOK(assert_consumer(spsc));
 	head = weiri_load_relaxed(&spsc->consumer.index); /* [relaxed] the consumer's own */
-	if (WEIRI_UNLIKELY(values_for(spsc, head, 1) == 0))
+	if (WEIRI_UNLIKELY(values_for(spsc, head, 1) == 0) && values_behind_pause(spsc, head) == 0)
 		return WEIR_WOULD_BLOCK;
 	*value = spsc->slots[head & spsc->mask];
 	left(spsc, head + 1);
