@@ -105,17 +105,17 @@ static void decide_for(struct weiri_commit *commit)
 }
 
 /*
- * [relaxed] ABORTED carries nothing, and has no place among the instants: all threads look through the
- * versions to their bases, as if it were undecided, and they acquired the bases with the heads. An owner
- * that finds an older `moved` tries once more in vain.
+ * ABORTED has no place among the instants: all threads look through the versions to their bases, as if it
+ * were undecided, and they acquired the bases with the heads. So it needs no S. An owner that finds an
+ * older `moved` tries once more in vain.
  */
 static void decide_against(struct weiri_commit *commit)
 {
 	uint64_t state = WEIRI_COMMIT_INSTALLING;
 
-	/* Fails if another helper was first, or if a reader has passed; there is no way back. */
-	if (!weiri_cas_relaxed(&commit->state, &state, WEIRI_COMMIT_ABORTED) && state == WEIRI_COMMIT_PASSED)
-		(void)weiri_cas_relaxed(&commit->state, &state, WEIRI_COMMIT_ABORTED);
+	/* [P3 release] Fails if another helper was first, or if a reader has passed; there is no way back. */
+	if (!weiri_cas_release(&commit->state, &state, WEIRI_COMMIT_ABORTED) && state == WEIRI_COMMIT_PASSED)
+		(void)weiri_cas_release(&commit->state, &state, WEIRI_COMMIT_ABORTED); /* [P3 release] as above */
 }
 
 enum installed { IN, DECIDED, BLOCKED };
@@ -228,9 +228,9 @@ static void finish_aborted(struct weiri_scope *scope, struct weiri_commit *commi
 
 		weiri_version_disown(version);
 		/*
-		 * No thread needs the cell to learn the outcome. [relaxed] as in decide_against(): it carries
-		 * nothing. A section that may miss it holds the cell, since P6 of collect.c carries it to all
-		 * others.
+		 * No thread needs the cell to learn the outcome. [relaxed] The stamp carries nothing: who finds it
+		 * looks through the version to its base. A section that may miss it holds the cell, since P6 of
+		 * collect.c carries it to all others.
 		 */
 		weiri_store_relaxed(&version->stamp, WEIRI_STAMP_ABORTED);
 		if (!pin_aborted_part(scope, &commit->parts[i]))

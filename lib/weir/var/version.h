@@ -43,6 +43,8 @@
  *   P1  install(head) -> read(head): the version's fields
  *   P2  stamp(version) -> resolve(version): the clock was read (V3), and for commits: the cell is
  *       no longer needed
+ *   P3  abort(cell) -> resolve(cell): that a head has moved. An owner of a request (combine.c) that
+ *       finds the cell aborted retires its request, which so dies after the head has moved in the order S
  *   S   clock, head, cell: seq_cst. Two-variable reason: the stamper reads the clock after the
  *       installs, the snapshot reads the heads after the clock. With acquire and release each may
  *       miss the other, and the snapshot tears.
