@@ -51,7 +51,8 @@
  *     thread-specific data is not being destroyed yet.
  * (3) One step for each newer version.
  * (4) After its allocation.
- * (5) While the retired bytes exceed the budget (weir/reclaim.h), up to the deadline.
+ * (5) While the retired bytes exceed the budget (weir/reclaim.h), up to the deadline. Also for a sum of a
+ *     large value that others have overtaken again and again: see weir_var_assign_add().
  * (6) From 256 KiB on, also for the copy that another thread makes, for a bounded time.
  *
  * Bounds of the wait-free calls, on a thread that has a record. The unit is one atomic access or
@@ -314,6 +315,10 @@ WEIR_API enum weir_status weir_var_update(weir_var *var, weir_update_fn *fn, voi
  * other for ever. deadline_ns does not bound this wait. A thread that was overtaken may still read
  * `delta` after the call has returned. The library then keeps a reference to `delta`, and retires
  * it like a replaced version (weir_reclaim_flush() frees it).
+ * Beside a thread that replaces the value faster than a sum is computed, the sum would never be first.
+ * When others were first four times, the call therefore asks other writes of the variable to give way. Each
+ * waits until the sum is made, at most for 1 ms and 4 ns for each byte of the value, and not beyond
+ * its deadline. So a call that is stopped after it has asked delays each other thread once.
  *
  * Errors, after which the update was not made: WEIR_INVALID_ARGUMENT if the dtype or shape of delta
  * does not fit, WEIR_UNIMPLEMENTED for bool, f16 and bytes, and those of weir_var_update().

@@ -10,6 +10,7 @@
  * finds reads of freed memory and leaks. A thread releases the operand of an update right after the
  * call.
  */
+#include <limits.h>
 #include <string.h>
 #include <weir/scatter.h>
 
@@ -37,6 +38,7 @@ static struct scene {
 	uint64_t assigned_as; /* the version of the assignment; 0: there was none */
 	uint32_t history;
 	int endless; /* deadlines never pass: waiters must be woken */
+	int asks;    /* updates ask other writes to give way before they were overtaken */
 	_Atomic(uint32_t) never_woken[THREADS];
 } scene;
 
@@ -132,6 +134,7 @@ static void setup(void *context)
 	(void)context;
 	weir_reclaim_set_budget(1 << 20);
 	weiri_combine_from = 2 * sizeof(int64_t);
+	weiri_combine_patience = scene.asks ? 0 : UINT_MAX;
 	weiri_spares_share = scene.spares;
 	weir_model_assert(weir_var_create(zero, &options, &scene.x, NULL) == WEIR_OK);
 	weir_model_assert(weir_var_create(zero, &options, &scene.y, NULL) == WEIR_OK);
@@ -250,6 +253,7 @@ static void finish(void *context)
 	weir_model_assert(look_at(&read) == expected);
 	weir_model_assert(read.version == versions_published() + 1 + (scene.assigned_as != 0 ? 1 : 0));
 	weir_read_release(&read);
+	weir_model_assert(weiri_load_relaxed(&scene.x->way.asked) == 0); /* [relaxed] the threads have ended */
 	weir_var_destroy(scene.x, NULL);
 	weir_var_destroy(scene.y, NULL);
 	weir_tensor_release(scene.indices);
@@ -263,37 +267,43 @@ static const struct row {
 	uint32_t history;
 	int before;
 	uint64_t spares;
-	int endless;
+	int endless, asks;
 } rows[] = {
-	{"combine_2_updates", {"a", "a"}, 0, 0, 0, 0},
-	{"combine_2_updates_without_deadlines", {"a", "a"}, 0, 0, 0, 1},
-	{"combine_3_updates_without_deadlines", {"a", "a", "a"}, 0, 0, 0, 1},
-	{"combine_2_updates_beside_assign_without_deadlines", {"a", "a", "w"}, 0, 0, 0, 1},
-	{"combine_2_updates_of_one_beside_1", {"as", "a"}, 0, 0, 0, 0},
-	{"combine_update_beside_assign", {"a", "w"}, 0, 0, 0, 0},
-	{"combine_update_beside_commit", {"a", "c"}, 0, 0, 0, 0},
-	{"combine_update_beside_read_and_collection", {"a", "rf"}, 0, 0, 0, 0},
-	{"combine_2_updates_and_collection", {"af", "af"}, 0, 0, 0, 0},
-	{"combine_2_updates_with_history", {"af", "a"}, 1, 0, 0, 0},
-	{"combine_2_updates_beside_assign", {"a", "a", "w"}, 0, 0, 0, 0},
-	{"combine_2_updates_beside_commit", {"a", "a", "c"}, 0, 0, 0, 0},
-	{"combine_2_updates_beside_assign_and_collection", {"a", "a", "wf"}, 0, 0, 0, 0},
-	{"combine_2_updates_and_collection_beside_a_new_era", {"af", "a", "n"}, 0, 0, 0, 0},
-	{"combine_2_updates_more_and_collection_beside_a_new_era", {"af", "a", "n"}, 0, 1, 0, 0},
-	{"combine_2_updates_more_and_collection_beside_assign_and_a_new_era", {"af", "a", "wn"}, 0, 1, 0, 0},
-	{"combine_3_updates_and_collection", {"af", "as", "a"}, 0, 0, 0, 0},
-	{"combine_2_updates_more_and_collections_with_spares", {"faf", "af"}, 0, 1, 8, 0},
-	{"combine_rows_beside_update", {"i", "a"}, 0, 0, 0, 0},
-	{"combine_rows_and_update_beside_rows_and_collection", {"ia", "if"}, 0, 0, 0, 0},
-	{"combine_update_without_memory_beside_update", {"m", "a"}, 0, 0, 0, 0},
-	{"combine_update_without_memory_and_collection_beside_2_updates", {"mf", "a", "a"}, 0, 0, 0, 0},
+	{"combine_2_updates", {"a", "a"}, 0, 0, 0, 0, 0},
+	{"combine_2_updates_without_deadlines", {"a", "a"}, 0, 0, 0, 1, 0},
+	{"combine_3_updates_without_deadlines", {"a", "a", "a"}, 0, 0, 0, 1, 0},
+	{"combine_2_updates_beside_assign_without_deadlines", {"a", "a", "w"}, 0, 0, 0, 1, 0},
+	{"combine_2_updates_of_one_beside_1", {"as", "a"}, 0, 0, 0, 0, 0},
+	{"combine_update_beside_assign", {"a", "w"}, 0, 0, 0, 0, 0},
+	{"combine_update_beside_commit", {"a", "c"}, 0, 0, 0, 0, 0},
+	{"combine_update_beside_read_and_collection", {"a", "rf"}, 0, 0, 0, 0, 0},
+	{"combine_2_updates_and_collection", {"af", "af"}, 0, 0, 0, 0, 0},
+	{"combine_2_updates_with_history", {"af", "a"}, 1, 0, 0, 0, 0},
+	{"combine_2_updates_beside_assign", {"a", "a", "w"}, 0, 0, 0, 0, 0},
+	{"combine_2_updates_beside_commit", {"a", "a", "c"}, 0, 0, 0, 0, 0},
+	{"combine_2_updates_beside_assign_and_collection", {"a", "a", "wf"}, 0, 0, 0, 0, 0},
+	{"combine_2_updates_and_collection_beside_a_new_era", {"af", "a", "n"}, 0, 0, 0, 0, 0},
+	{"combine_2_updates_more_and_collection_beside_a_new_era", {"af", "a", "n"}, 0, 1, 0, 0, 0},
+	{"combine_2_updates_more_and_collection_beside_assign_and_a_new_era", {"af", "a", "wn"}, 0, 1, 0, 0, 0},
+	{"combine_3_updates_and_collection", {"af", "as", "a"}, 0, 0, 0, 0, 0},
+	{"combine_2_updates_more_and_collections_with_spares", {"faf", "af"}, 0, 1, 8, 0, 0},
+	{"combine_rows_beside_update", {"i", "a"}, 0, 0, 0, 0, 0},
+	{"combine_rows_and_update_beside_rows_and_collection", {"ia", "if"}, 0, 0, 0, 0, 0},
+	{"combine_update_without_memory_beside_update", {"m", "a"}, 0, 0, 0, 0, 0},
+	{"combine_update_without_memory_and_collection_beside_2_updates", {"mf", "a", "a"}, 0, 0, 0, 0, 0},
+	{"combine_assign_gives_way_to_update", {"a", "w"}, 0, 0, 0, 0, 1},
+	{"combine_assign_gives_way_to_update_without_deadlines", {"a", "w"}, 0, 0, 0, 1, 1},
+	{"combine_assign_gives_way_to_2_updates_without_deadlines", {"a", "a", "w"}, 0, 0, 0, 1, 1},
+	{"combine_commit_gives_way_to_update_without_deadlines", {"a", "c"}, 0, 0, 0, 1, 1},
+	{"combine_assign_gives_way_to_update_without_memory_without_deadlines", {"m", "w"}, 0, 0, 0, 1, 1},
 };
 
 static struct scope_plan prepare(size_t index)
 {
 	const struct row *of = &rows[index];
 
-	scene = (struct scene){.history = of->history, .before = of->before, .spares = of->spares, .endless = of->endless};
+	scene = (struct scene){
+		.history = of->history, .before = of->before, .spares = of->spares, .endless = of->endless, .asks = of->asks};
 	memcpy(scene.calls, of->calls, sizeof(scene.calls));
 	return (struct scope_plan){
 		.program = {of->name, scope_threads(of->calls, THREADS), &scene, sizeof(scene), setup, thread, finish},

@@ -89,7 +89,9 @@
  *   Heads and cells: as in version.h.
  * Linearization: the stamp of the commit; the updates of one round in the order of their requests.
  * Progress: lock-free. A call starts again only if another call succeeded and so replaced the
- * newest version, or if another call failed. If a combiner stalls, other calls wait: the k-th of a
+ * newest version, or if another call failed. Writes of given values are made faster than a sum, so a sum
+ * beside them might never be first: a call that was overtaken weiri_combine_patience times asks them
+ * to give way (give_way.h). If a combiner stalls, other calls wait: the k-th of a
  * round waits once, for k - 1 times wait_ns(), and then computes by itself. A stalled thread pins
  * the memory that any stalled writer pins, and the result of the round on which its request is.
  * Memory: besides what every write needs (docs/memory.md), a request and a round for each call
@@ -110,11 +112,13 @@
 #include "tensor/object.h"
 #include "var/tensor_value.h"
 #include "var/change.h"
+#include "var/give_way.h"
 #include "var/hold.h"
 #include "var/install.h"
 #include "var/spares.h"
 
 size_t weiri_combine_from = (size_t)256 << 10;
+unsigned weiri_combine_patience = 4;
 
 /* One update. Constant while the request is on an open round. */
 struct request {
@@ -159,7 +163,9 @@ struct call {
 	/* NULL: not made yet, or already used. */
 	struct request *request;
 	struct weiri_round *round;
-	struct result *result;   /* made only if this call computes */
+	struct result *result; /* made only if this call computes */
+	unsigned overtaken;    /* how many times since the call began, or has asked for the way */
+	bool has_asked;
 	bool lacks_memory;       /* for the result */
 	enum weir_status status; /* WEIR_OK until the call has failed */
 	weir_error *error;
@@ -604,6 +610,13 @@ static uint64_t wait_ns(const weir_tensor *value)
 	return UINT64_C(1000000) + 4 * (uint64_t)value->nbytes;
 }
 
+static void ask_for_the_way(struct call *call, const weir_tensor *value)
+{
+	weiri_way_ask(call->var, weir_deadline_in(wait_ns(value)));
+	call->overtaken = 0;
+	call->has_asked = true;
+}
+
 static void wait_for_others(const struct weiri_version *base, struct weiri_round *round, size_t others)
 {
 	if (others != 0)
@@ -676,6 +689,8 @@ static bool attempt(struct weiri_scope *scope, struct call *call)
 	call->status = fit(call, base);
 	if (call->status != WEIR_OK)
 		return false;
+	if (call->overtaken >= weiri_combine_patience)
+		ask_for_the_way(call, weiri_version_tensor(base));
 	round = find_round(scope, call, base->position);
 	position = round != NULL ? hang(scope, call, head, round) : 0;
 	if (position == 0)
@@ -713,7 +728,10 @@ enum weir_status weiri_combine(weir_var *var, const struct weiri_change *change,
 		weiri_scope_leave(&scope);
 		weir_tensor_release(call.given_up);
 		call.given_up = NULL;
+		call.overtaken++;
 	} while (!is_applied && call.status == WEIR_OK);
+	if (call.has_asked)
+		weiri_way_free(var);
 	put_away(&call);
 	if (is_applied)
 		weiri_waitable_pump(record, &var->waitable);

@@ -68,6 +68,7 @@
 #include "base/error.h"
 #include "base/sort.h"
 #include "reclaim/magazine.h"
+#include "var/give_way.h"
 #include "var/hold.h"
 #include "var/install.h"
 #include "var/kind.h"
@@ -572,6 +573,8 @@ static enum weir_status commit_parts(const struct weiri_parts *parts, uint64_t d
 		status = weiri_write_admit(weiri_part_var(parts, 0), deadline_ns, &record, error);
 	if (status != WEIR_OK)
 		return status;
+	for (size_t i = 0; i < parts->count; i++)
+		weiri_give_way(weiri_part_var(parts, i), deadline_ns);
 	status = weiri_commit(record, parts, published, &moved);
 	return status == WEIR_OK ? WEIR_OK : fail_commit(status, parts->count, &moved, error);
 }

@@ -51,6 +51,7 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "reclaim/magazine.h"
+#include "var/give_way.h"
 #include "var/hold.h"
 #include "var/install.h"
 #include "var/kind.h"
@@ -471,6 +472,7 @@ static enum weir_status commit_parts(weir_txn *txn, struct weir_value_part parts
 	for (size_t i = 0; i < txn->count; i++) {
 		const struct entry *entry = &txn->entries[i];
 
+		weiri_give_way(entry->var, deadline_ns);
 		parts[i] = (struct weir_value_part){entry->var, entry->number, entry->value};
 	}
 	status = weiri_commit(record, &wanted, NULL, &moved);

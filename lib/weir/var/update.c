@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "var/combine.h"
+#include "var/give_way.h"
 #include "var/hold.h"
 #include "var/in_place.h"
 #include "var/install.h"
@@ -158,6 +159,7 @@ static enum weir_status update(weir_var *var, const struct computation *computat
 
 		if (status != WEIR_OK)
 			return status;
+		weiri_give_way(var, deadline_ns);
 		status = weir_var_read(var, &current);
 		if (status != WEIR_OK)
 			return weiri_fail(error, status, "variable \"%s\" is not initialized", var->name);

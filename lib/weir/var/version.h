@@ -182,6 +182,11 @@ struct weir_var {
 	/* For combined updates of large values: combine.c. NULL before the first. */
 	_Atomic(struct weiri_round *) round;
 	_Atomic(struct weiri_spares *) spares;
+	/* give_way.h; zero until a slow write asks. */
+	struct {
+		_Atomic(uint64_t) until_ns;
+		_Atomic(uint32_t) asked;
+	} way;
 };
 
 /* In place of an expected number: any version is accepted. */

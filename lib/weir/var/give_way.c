@@ -1,0 +1,41 @@
+/*
+ * give_way.c - see give_way.h.
+ */
+#include "var/give_way.h"
+
+#include <limits.h>
+
+#include <weir/time.h>
+
+#include "sync/park.h"
+
+enum { ASKED = 1 };
+
+void weiri_give_way_slowly(weir_var *var, uint64_t deadline_ns)
+{
+	/* [Y1 acquire] */
+	uint32_t asked = weiri_load_acquire(&var->way.asked);
+	uint64_t until = weiri_load_relaxed(&var->way.until_ns); /* [relaxed] after the acquire */
+
+	if (asked != ASKED)
+		return;
+	if (weiri_park_wait(&var->way.asked, ASKED, until < deadline_ns ? until : deadline_ns) != WEIRI_PARK_WOKEN &&
+	    until <= deadline_ns)
+		weiri_store_relaxed(&var->way.asked, 0u); /* [relaxed] W1, W2: the next write need not look at the clock */
+}
+
+void weiri_way_ask(weir_var *var, uint64_t until_ns)
+{
+	weiri_store_relaxed(&var->way.until_ns, until_ns); /* [relaxed] released below */
+	/* [Y1 release] */
+	weiri_store_release(&var->way.asked, (uint32_t)ASKED);
+}
+
+void weiri_way_free(weir_var *var)
+{
+	/* [relaxed] W1, also below */
+	if (weiri_load_relaxed(&var->way.asked) == 0)
+		return;
+	weiri_store_relaxed(&var->way.asked, 0u);
+	weiri_park_wake(&var->way.asked, INT_MAX);
+}

@@ -1,0 +1,50 @@
+/*
+ * give_way.h - quick writes give way to a slow one that they have overtaken again and again.
+ *
+ * A write is lock-free: it begins anew when another one was first. One that computes for 100 us never
+ * is first beside a thread that exchanges the value each 10 us on another processor; and the more such
+ * writes are combined, the longer one takes. So a call that was overtaken a few times *asks*: it
+ * sets a word of the variable, and the moment at which its request ends. Each write of a given value looks at the word
+ * before it begins, and if it is set it waits, until the call has made its change, or until the moment.
+ *
+ * Invariants
+ *   W1  asking changes nothing but times: a write that overlooks the word, or passes it before it is
+ *       set, is as right as before. Hence the relaxed orders
+ *   W2  each request ends at its moment, whatever its thread does. So a thread that is stopped after it
+ *       asked delays each other thread once, until that moment, and no longer
+ *   W3  a call asks again only when it was overtaken as many times again
+ * Progress: a write waits for a bounded time, once for each request; there is a request only after other
+ * writes were first (W3). So what was lock-free is so.
+ * Pairs
+ *   Y1  weiri_way_ask -> weiri_give_way: the moment
+ * Source: to tell others that one has failed often, so that they pause, is contention management (Herlihy,
+ * Luchangco, Moir, Scherer, PODC 2003); the end by time is ours.
+ * Checked: stress/model/check_combine.c, tests/test_give_way.c, stress/scenario_combine.c.
+ */
+#ifndef WEIRI_GIVE_WAY_H
+#define WEIRI_GIVE_WAY_H
+
+#include "base/compiler.h"
+#include "var/version.h"
+
+/* The slow half of weiri_give_way(). */
+void weiri_give_way_slowly(weir_var *var, uint64_t deadline_ns);
+
+/*
+ * Waits while a slow write of the variable asks for it, at most until deadline_ns (absolute). Not to be called in a section: it
+ * would keep memory for as long as it waits.
+ */
+static inline void weiri_give_way(weir_var *var, uint64_t deadline_ns)
+{
+	/* [relaxed] W1 */
+	if (WEIRI_UNLIKELY(weiri_load_relaxed(&var->way.asked) != 0))
+		weiri_give_way_slowly(var, deadline_ns);
+}
+
+/* Asks the writes of given values to wait until weiri_way_free(), or until the moment until_ns. Wait-free. */
+void weiri_way_ask(weir_var *var, uint64_t until_ns);
+
+/* Ends the request: the change was made. Wait-free, and a system call if a request was under way. */
+void weiri_way_free(weir_var *var);
+
+#endif
