@@ -17,7 +17,8 @@ static const uint64_t short_ns = UINT64_C(20000000);
 static __attribute__((constructor)) void set_thresholds(void)
 {
 	weiri_combine_from = LARGE;
-	weiri_combine_patience = 1;
+	weiri_way_patience = 1;
+	weiri_way_patience_ns = 0;
 }
 
 static uint32_t asked(const weir_var *var)
@@ -198,4 +199,46 @@ Test(give_way, sums_are_made_beside_a_thread_that_exchanges_without_a_pause)
 	weir_tensor_release(crowd.zeros);
 	weir_tensor_release(crowd.ones);
 	cr_assert_eq(weir_reclaim_flush(weir_deadline_in(variables_patience_ns)), WEIR_OK);
+}
+
+/* -- a slow update beside assigns -------------------------------------------------------------- */
+
+enum { OVERTAKES = 3 };
+
+static struct {
+	weir_var *var;
+	unsigned calls;
+	uint32_t asked_before[OVERTAKES + 1]; /* each call of the function */
+} slow;
+
+/* The variable is assigned while the function runs, until the update asks; then it is let pass. */
+static enum weir_status add_slowly(void *context, const weir_read *current, weir_tensor **next, weir_error *error)
+{
+	cr_assert_leq(slow.calls, (unsigned)OVERTAKES);
+	slow.asked_before[slow.calls++] = asked(slow.var);
+	if (asked(slow.var) == 0) {
+		weir_tensor *ten = number(10);
+
+		cr_assert_eq(weir_var_assign(slow.var, ten, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
+		weir_tensor_release(ten);
+	}
+	return add_one(context, current, next, error);
+}
+
+Test(give_way, an_update_asks_after_as_many_losses_as_it_has_patience_for)
+{
+	weir_read last;
+
+	slow.var = variable(1);
+	weiri_way_patience = OVERTAKES - 1;
+	cr_assert_eq(weir_var_update(slow.var, add_slowly, NULL, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
+	cr_assert_eq(slow.calls, OVERTAKES + 1u);
+	for (unsigned i = 0; i < OVERTAKES; i++)
+		cr_assert_eq(slow.asked_before[i], 0u, "asked before call %u", i);
+	cr_assert_eq(slow.asked_before[OVERTAKES], 1u);
+	cr_assert_eq(asked(slow.var), 0u, "the request ends with the update");
+	cr_assert_eq(weir_var_read(slow.var, &last), WEIR_OK);
+	cr_assert_eq(*(const int64_t *)weir_tensor_data(last.tensor), 11);
+	weir_read_release(&last);
+	weir_var_destroy(slow.var, NULL);
 }

@@ -51,8 +51,8 @@
  *     thread-specific data is not being destroyed yet.
  * (3) One step for each newer version.
  * (4) After its allocation.
- * (5) While the retired bytes exceed the budget (weir/reclaim.h), up to the deadline. Also for a sum of a
- *     large value that others have overtaken again and again: see weir_var_assign_add().
+ * (5) While the retired bytes exceed the budget (weir/reclaim.h), up to the deadline. Also, once and for a bounded
+ *     time, for a slow write that others have overtaken: see weir_var_update() and _assign_add().
  * (6) From 256 KiB on, also for the copy that another thread makes, for a bounded time.
  *
  * Bounds of the wait-free calls, on a thread that has a record. The unit is one atomic access or
@@ -296,6 +296,10 @@ typedef enum weir_status weir_update_fn(void *context, const weir_read *current,
 /*
  * Atomic read-modify-write. *published (may be NULL) is a handle on the very version that this call
  * published, and the caller releases it.
+ * Where fn takes long, other writes may be first each time. When they were first more than four times and
+ * for more than a millisecond, the call asks them to give way: writes of tensors wait until it has
+ * published, at most as long as two attempts took, 100 ms, and their deadline. So a call that is stopped
+ * after it has asked delays each other thread once.
  *
  * Errors: WEIR_FAILED_PRECONDITION if the variable is not initialized, the status of fn, and those
  * of weir_var_assign().
@@ -316,9 +320,8 @@ WEIR_API enum weir_status weir_var_update(weir_var *var, weir_update_fn *fn, voi
  * `delta` after the call has returned. The library then keeps a reference to `delta`, and retires
  * it like a replaced version (weir_reclaim_flush() frees it).
  * Beside a thread that replaces the value faster than a sum is computed, the sum would never be first.
- * When others were first four times, the call therefore asks other writes of the variable to give way. Each
- * waits until the sum is made, at most for 1 ms and 4 ns for each byte of the value, and not beyond
- * its deadline. So a call that is stopped after it has asked delays each other thread once.
+ * When others were first four times, the call therefore asks other writes to give way, as
+ * weir_var_update() does; at most for 1 ms and 4 ns for each byte of the value.
  *
  * Errors, after which the update was not made: WEIR_INVALID_ARGUMENT if the dtype or shape of delta
  * does not fit, WEIR_UNIMPLEMENTED for bool, f16 and bytes, and those of weir_var_update().

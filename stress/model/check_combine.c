@@ -19,6 +19,7 @@
 #include "reclaim/collect.h"
 #include "tensor/object.h"
 #include "var/combine.h"
+#include "var/give_way.h"
 #include "var/spares.h"
 
 enum { THREADS = 3, MOST_CALLS = 3, ASSIGNED = 1000 };
@@ -134,7 +135,7 @@ static void setup(void *context)
 	(void)context;
 	weir_reclaim_set_budget(1 << 20);
 	weiri_combine_from = 2 * sizeof(int64_t);
-	weiri_combine_patience = scene.asks ? 0 : UINT_MAX;
+	weiri_way_patience = scene.asks ? 0 : UINT_MAX;
 	weiri_spares_share = scene.spares;
 	weir_model_assert(weir_var_create(zero, &options, &scene.x, NULL) == WEIR_OK);
 	weir_model_assert(weir_var_create(zero, &options, &scene.y, NULL) == WEIR_OK);

@@ -90,7 +90,7 @@
  * Linearization: the stamp of the commit; the updates of one round in the order of their requests.
  * Progress: lock-free. A call starts again only if another call succeeded and so replaced the
  * newest version, or if another call failed. Writes of given values are made faster than a sum, so a sum
- * beside them might never be first: a call that was overtaken weiri_combine_patience times asks them
+ * beside them might never be first: a call that was overtaken weiri_way_patience times asks them
  * to give way (give_way.h). If a combiner stalls, other calls wait: the k-th of a
  * round waits once, for k - 1 times wait_ns(), and then computes by itself. A stalled thread pins
  * the memory that any stalled writer pins, and the result of the round on which its request is.
@@ -118,7 +118,6 @@
 #include "var/spares.h"
 
 size_t weiri_combine_from = (size_t)256 << 10;
-unsigned weiri_combine_patience = 4;
 
 /* One update. Constant while the request is on an open round. */
 struct request {
@@ -689,7 +688,7 @@ static bool attempt(struct weiri_scope *scope, struct call *call)
 	call->status = fit(call, base);
 	if (call->status != WEIR_OK)
 		return false;
-	if (call->overtaken >= weiri_combine_patience)
+	if (call->overtaken >= weiri_way_patience)
 		ask_for_the_way(call, weiri_version_tensor(base));
 	round = find_round(scope, call, base->position);
 	position = round != NULL ? hang(scope, call, head, round) : 0;

@@ -16,9 +16,6 @@
  */
 extern size_t weiri_combine_from;
 
-/* A call that was overtaken so many times asks other writes to give way (give_way.h). Constant, except as above. */
-extern unsigned weiri_combine_patience;
-
 /*
  * Private to combine.c; declared here for stress/model/check_eras.c, which examines the requests of
  * a round.

@@ -11,6 +11,9 @@
 
 enum { ASKED = 1 };
 
+unsigned weiri_way_patience = 4;
+uint64_t weiri_way_patience_ns = UINT64_C(1000000);
+
 void weiri_give_way_slowly(weir_var *var, uint64_t deadline_ns)
 {
 	/* [Y1 acquire] */

@@ -3,9 +3,11 @@
  *
  * A write is lock-free: it begins anew when another one was first. One that computes for 100 us never
  * is first beside a thread that exchanges the value each 10 us on another processor; and the more such
- * writes are combined, the longer one takes. So a call that was overtaken a few times *asks*: it
- * sets a word of the variable, and the moment at which its request ends. Each write of a given value looks at the word
- * before it begins, and if it is set it waits, until the call has made its change, or until the moment.
+ * writes are combined (combine.c), the longer one takes. So a call that was overtaken a few times *asks*: it
+ * sets a word of the variable, and the moment at which its request ends. Each other write of tensors looks at the
+ * word before it begins, and if it is set it waits, until the call has made its change, or until the
+ * moment. Calls that are combined do not wait: they are made together with the one that asks. An update that has
+ * asked does not wait for another that asks.
  *
  * Invariants
  *   W1  asking changes nothing but times: a write that overlooks the word, or passes it before it is
@@ -26,6 +28,13 @@
 
 #include "base/compiler.h"
 #include "var/version.h"
+
+/*
+ * A call asks when it was overtaken so many times; an update by a function of the caller also not before so much time has
+ * passed since it lost its first attempt. Constant, except in tests and the model checker.
+ */
+extern unsigned weiri_way_patience;
+extern uint64_t weiri_way_patience_ns;
 
 /* The slow half of weiri_give_way(). */
 void weiri_give_way_slowly(weir_var *var, uint64_t deadline_ns);

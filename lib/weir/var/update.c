@@ -4,6 +4,8 @@
  */
 #include "var/update.h"
 
+#include <weir/time.h>
+
 #include "base/error.h"
 #include "var/combine.h"
 #include "var/give_way.h"
@@ -20,6 +22,9 @@ enum {
 #endif
 	MOST_DOUBLINGS = 2
 };
+
+/* Other writes wait no longer than this for an update that is stopped. */
+#define LONGEST_WAY_NS UINT64_C(100000000)
 
 /* What computes the next value: one of the two functions. */
 struct computation {
@@ -147,19 +152,46 @@ static WEIRI_COLD void back_off(unsigned lost)
 		weiri_pause();
 }
 
-static enum weir_status update(weir_var *var, const struct computation *computation, uint64_t deadline_ns,
-                               weir_read *published, weir_error *error)
+/* How an update has fared against other writes. */
+struct race {
+	unsigned lost;     /* attempts */
+	uint64_t begun_ns; /* when it lost the first */
+	bool has_asked;    /* that the others give way */
+};
+
+/*
+ * After an attempt that another writer has overtaken. Where the function takes long, others may be first each time: the
+ * update then asks them to give way (give_way.h), for as long as two attempts have taken. Not before
+ * PATIENCE_NS: where all are quick, each has its turn by chance, and waits would cost more than attempts.
+ */
+static WEIRI_COLD void lose(weir_var *var, struct race *race)
+{
+	uint64_t now = weir_now_ns(), attempt;
+
+	if (race->lost == 0)
+		race->begun_ns = now;
+	back_off(race->lost++);
+	if (race->lost <= weiri_way_patience || now - race->begun_ns < weiri_way_patience_ns)
+		return;
+	attempt = (now - race->begun_ns) / (race->lost - 1);
+	weiri_way_ask(var, weir_deadline_in(2 * attempt < LONGEST_WAY_NS ? 2 * attempt : LONGEST_WAY_NS));
+	race->has_asked = true;
+}
+
+static enum weir_status attempt_update(weir_var *var, const struct computation *computation, uint64_t deadline_ns,
+                                       weir_read *published, struct race *race, weir_error *error)
 {
 	struct weiri_record *record;
 
-	for (unsigned lost = 0;; lost++) {
+	for (;; lose(var, race)) {
 		weir_read current;
 		int outcome;
 		enum weir_status status = weiri_write_admit(var, deadline_ns, &record, error);
 
 		if (status != WEIR_OK)
 			return status;
-		weiri_give_way(var, deadline_ns);
+		if (!race->has_asked)
+			weiri_give_way(var, deadline_ns);
 		status = weir_var_read(var, &current);
 		if (status != WEIR_OK)
 			return weiri_fail(error, status, "variable \"%s\" is not initialized", var->name);
@@ -167,8 +199,18 @@ static enum weir_status update(weir_var *var, const struct computation *computat
 		weir_read_release(&current);
 		if (outcome != WEIRI_LOST)
 			return (enum weir_status)outcome;
-		back_off(lost);
 	}
+}
+
+static enum weir_status update(weir_var *var, const struct computation *computation, uint64_t deadline_ns,
+                               weir_read *published, weir_error *error)
+{
+	struct race race = {.lost = 0};
+	enum weir_status status = attempt_update(var, computation, deadline_ns, published, &race, error);
+
+	if (race.has_asked)
+		weiri_way_free(var);
+	return status;
 }
 
 static enum weir_status fail_null(const weir_var *var, weir_error *error)
