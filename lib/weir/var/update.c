@@ -162,7 +162,7 @@ struct race {
 /*
  * After an attempt that another writer has overtaken. Where the function takes long, others may be first each time: the
  * update then asks them to give way (give_way.h), for as long as two attempts have taken. Not before
- * PATIENCE_NS: where all are quick, each has its turn by chance, and waits would cost more than attempts.
+ * weiri_way_patience_ns: where all are quick, each has its turn by chance, and waits would cost more than attempts.
  */
 static WEIRI_COLD void lose(weir_var *var, struct race *race)
 {
