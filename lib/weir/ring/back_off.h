@@ -23,14 +23,15 @@
 #include "ring/layout.h"
 #endif
 
-enum {
+/* A file that includes this one may define a longer first pause before. */
 #if defined(WEIRI_UNDER_MODEL)
-	WEIRI_FIRST_PAUSES = 0,
-#else
-	WEIRI_FIRST_PAUSES = 32, /* 0.8 us on an AMD EPYC (Zen 4), 0.65 us on an Intel Xeon (Emerald Rapids) */
+#undef WEIRI_FIRST_PAUSES
+#define WEIRI_FIRST_PAUSES 0
+#elif !defined(WEIRI_FIRST_PAUSES)
+#define WEIRI_FIRST_PAUSES 32 /* 0.8 us on an AMD EPYC (Zen 4), 0.65 us on an Intel Xeon (Emerald Rapids) */
 #endif
-	WEIRI_MOST_DOUBLINGS = 4
-};
+
+enum { WEIRI_MOST_DOUBLINGS = 4 };
 
 /*
  * What counts of a hint. In shared memory any process may have written it: without its upper bits no

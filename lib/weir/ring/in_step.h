@@ -34,9 +34,13 @@ enum weiri_step {
 #if defined(__x86_64__) || defined(WEIRI_UNDER_MODEL)
 enum {
 	SOON_TICKS = 1 << 13, /* of the time stamp counter: 2 to 4 us */
-	REST_TICKS = 1 << 18, /* 60 to 130 us */
-	STEP_PAUSES = 64
+	REST_TICKS = 1 << 18  /* 60 to 130 us */
 };
+
+/* A file that includes this one may define a longer pause before. */
+#if !defined(WEIRI_STEP_PAUSES)
+#define WEIRI_STEP_PAUSES 64
+#endif
 
 #if defined(WEIRI_UNDER_MODEL)
 /* stress/model: what the clock says to this thread; 0: it makes no pauses, as most threads of most scopes. */
@@ -102,7 +106,7 @@ static inline enum weiri_step weiri_step(const _Atomic(uint64_t) *hint, _Atomic(
 {
 	if (!weiri_makes_steps())
 		return WEIRI_STEP_OVER;
-	return weiri_step_at(weiri_load_relaxed(hint), refused, before, STEP_PAUSES); /* [relaxed] advice */
+	return weiri_step_at(weiri_load_relaxed(hint), refused, before, WEIRI_STEP_PAUSES); /* [relaxed] advice */
 }
 #else
 /* There is no clock that costs as little. */

@@ -84,6 +84,7 @@
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "base/error.h"
+#include "base/fetch.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "ring/in_step.h"
@@ -95,6 +96,9 @@ enum { FEW = 8 };
 
 /* Of a side in step: longer than in a ring for many threads, because no other thread is to get ahead. */
 enum { PAUSES = 128 };
+
+/* So many slots ahead a producer of single values fetches the line that it will write, once for each line. */
+enum { LINE_SLOTS = WEIRI_LINE / sizeof(uint64_t), AHEAD = 2 * LINE_SLOTS };
 
 /* What one side writes. All but `index` is private to it. */
 struct side {
@@ -313,6 +317,8 @@ enum weir_status weir_spsc_try_enqueue(weir_spsc *spsc, uint64_t value)
 	tail = weiri_load_relaxed(&spsc->producer.index); /* [relaxed] the producer's own */
 	if (WEIRI_UNLIKELY(room_for(spsc, tail, 1) == 0) && room_behind_pause(spsc, tail) == 0)
 		return WEIR_WOULD_BLOCK;
+	if (tail % LINE_SLOTS == 0)
+		weiri_fetch_to_write(&spsc->slots[(tail + AHEAD) & spsc->mask]);
 	spsc->slots[tail & spsc->mask] = value;
 	entered(spsc, tail + 1);
 	return WEIR_OK;

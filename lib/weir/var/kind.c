@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/error.h"
+#include "base/fetch.h"
 #include "tensor/object.h"
 #include "var/box.h"
 #include "var/hold.h"
@@ -48,20 +49,6 @@ static WEIRI_UNSEEN void assert_has_reference(const struct weiri_box *box)
 }
 
 /*
- * Fetches a line that will be written, and takes it from other processors, without waiting for it.
- * gcc emits prefetchw only with -mprfchw, and otherwise a fetch for reading. Each processor of x86-64 executes
- * it, some of the first ones as no operation.
- */
-static inline void fetch_to_write(char *line)
-{
-#if defined(__x86_64__)
-	__asm__ volatile("prefetchw %0" : : "m"(*line));
-#else
-	__builtin_prefetch(line, 1);
-#endif
-}
-
-/*
  * Readers may have the lines of the stamp and of the bytes in their caches. The stamp's is taken from
  * them when the count is cleared (weiri_value_let_go()); here, the others. A collection frees many
  * boxes, so these lines come side by side, and the next writer finds them. It would wait for each.
@@ -69,7 +56,7 @@ static inline void fetch_to_write(char *line)
 static void free_box(struct weiri_box *box)
 {
 	for (size_t line = BYTES_FROM; line < box->version.box_lines; line++)
-		fetch_to_write((char *)box + line * WEIRI_LINE);
+		weiri_fetch_to_write((char *)box + line * WEIRI_LINE);
 	weiri_block_release(&box->version.allocator, box, block_size(box));
 }
 
