@@ -82,31 +82,36 @@ static inline uint64_t weiri_era_begin(void)
 	return weiri_fetch_add_seq_cst(&weiri_era, 1u) + 1;
 }
 
+/* Writes the reservation of an outermost section from now on, and returns its era. The caller announces it, F1. */
+static inline uint64_t weiri_section_write(struct weiri_record *record)
+{
+	/*
+	 * [seq_cst] A retirement after the section's first read must see an era that is not earlier
+	 * than lo; see I1.
+	 */
+	uint64_t era = weiri_load_seq_cst(&weiri_era);
+
+	/*
+	 * hi is stored first: a collector that acquires lo sees the hi that belongs to it, or a
+	 * larger one. [P1 release] It may lower a hi with which a handler has claimed slots: a
+	 * collector that sees the lower hi sees the slots.
+	 */
+	weiri_store_release(&record->hi, era);
+	/* [release] for the collector that reads hi after lo. */
+	weiri_store_release(&record->lo, era);
+	return era;
+}
+
 /*
  * The first step into a section. *before will be the argument for weiri_section_leave(). Returns 0 if the section is
  * entered, or the era that the caller must announce to have entered it.
  */
 static inline uint64_t weiri_section_reserve(struct weiri_record *record, uint64_t *before)
 {
-	/* [relaxed] own fields. */
-	uint64_t outer = weiri_load_relaxed(&record->lo);
+	*before = weiri_load_relaxed(&record->lo); /* [relaxed] own fields, here and below. */
+	if (*before == 0) {
+		uint64_t era = weiri_section_write(record);
 
-	*before = outer;
-	if (outer == 0) {
-		/*
-		 * [seq_cst] A retirement after the section's first read must see an era that is not earlier
-		 * than lo; see I1.
-		 */
-		uint64_t era = weiri_load_seq_cst(&weiri_era);
-
-		/*
-		 * hi is stored first: a collector that acquires lo sees the hi that belongs to it, or a
-		 * larger one. [P1 release] It may lower a hi with which a handler has claimed slots: a
-		 * collector that sees the lower hi sees the slots.
-		 */
-		weiri_store_release(&record->hi, era);
-		/* [release] for the collector that reads hi after lo. */
-		weiri_store_release(&record->lo, era);
 		if (WEIRI_UNLIKELY(!weiri_is_announced(record, era)))
 			return era;
 	}
@@ -116,14 +121,18 @@ static inline uint64_t weiri_section_reserve(struct weiri_record *record, uint64
 /*
  * Enters a section; returns the argument for weiri_section_leave(). Sections nest, also in a signal
  * handler that interrupts this function anywhere: the inner section restores lo and can only have
- * raised hi.
+ * raised hi. Not by weiri_section_reserve(): where this is inlined, what that returns would be compared once more.
  */
 static inline uint64_t weiri_section_enter(struct weiri_record *record)
 {
-	uint64_t outer, era = weiri_section_reserve(record, &outer);
+	uint64_t outer = weiri_load_relaxed(&record->lo);
 
-	if (WEIRI_UNLIKELY(era != 0))
-		weiri_announce(record, era); /* F1 */
+	if (outer == 0) {
+		uint64_t era = weiri_section_write(record);
+
+		if (WEIRI_UNLIKELY(!weiri_is_announced(record, era)))
+			weiri_announce(record, era); /* F1 */
+	}
 	return outer;
 }
 
