@@ -69,10 +69,11 @@ Test(give_way, each_kind_of_write_waits_until_the_moment_and_only_once)
 		weir_var *var = variable(1), *other = variable(2);
 		uint64_t until = weir_deadline_in(short_ns);
 
-		weiri_way_ask(var, until);
+		weiri_way_ask(var, until, false);
 		cr_assert_eq(write_to(var, other, how, WEIR_NO_DEADLINE), WEIR_OK);
 		cr_assert_geq(weir_now_ns(), until, "write %d did not wait", how);
 		cr_assert_eq(asked(var), 0u, "write %d left the request that has ended", how);
+		weiri_way_free(var);
 		weir_var_destroy(var, NULL);
 		weir_var_destroy(other, NULL);
 	}
@@ -83,12 +84,13 @@ Test(give_way, a_write_whose_deadline_has_passed_does_not_wait)
 	weir_var *var = variable(1), *other = variable(2);
 
 	/* A write that waited would be ended by the time limit of the test. */
-	weiri_way_ask(var, WEIR_NO_DEADLINE);
+	weiri_way_ask(var, WEIR_NO_DEADLINE, false);
 	for (enum write how = ASSIGN; how < WRITES; how++) {
 		cr_assert_eq(write_to(var, other, how, 0), WEIR_OK);
 		cr_assert_eq(write_to(var, other, how, weir_now_ns()), WEIR_OK);
 	}
 	cr_assert_eq(asked(var), 1u, "the request has not ended");
+	weiri_way_free(var);
 	weir_var_destroy(var, NULL);
 	weir_var_destroy(other, NULL);
 }
@@ -108,7 +110,7 @@ Test(give_way, the_end_of_the_request_wakes_all_who_wait)
 	weir_var *var = variable(1);
 	pthread_t waiter[WAITERS];
 
-	weiri_way_ask(var, WEIR_NO_DEADLINE);
+	weiri_way_ask(var, WEIR_NO_DEADLINE, false);
 	for (int i = 0; i < WAITERS; i++)
 		cr_assert_eq(pthread_create(&waiter[i], NULL, assign_two, var), 0);
 	cr_assert_eq(weir_var_version(var), 1u);
@@ -116,7 +118,6 @@ Test(give_way, the_end_of_the_request_wakes_all_who_wait)
 	for (int i = 0; i < WAITERS; i++)
 		cr_assert_eq(pthread_join(waiter[i], NULL), 0);
 	cr_assert_eq(weir_var_version(var), 1u + WAITERS);
-	weiri_way_free(var); /* nothing to end */
 	weir_var_destroy(var, NULL);
 }
 

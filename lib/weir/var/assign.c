@@ -2,7 +2,6 @@
  * assign.c - single writes of given values: assign, compare_assign, exchange.
  */
 #include "base/error.h"
-#include "var/give_way.h"
 #include "var/hold.h"
 #include "var/install.h"
 #include "var/kind.h"
@@ -20,7 +19,6 @@ static inline enum weir_status prepare(weir_var *var, const weir_value *value, u
 		status = weiri_write_admit(var, deadline_ns, record, error);
 	if (status != WEIR_OK)
 		return status;
-	weiri_give_way(var, deadline_ns);
 	*version = weiri_version_of_value(*record, var, value);
 	if (*version == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "variable \"%s\": no memory for a version", var->name);

@@ -611,7 +611,7 @@ static uint64_t wait_ns(const weir_tensor *value)
 
 static void ask_for_the_way(struct call *call, const weir_tensor *value)
 {
-	weiri_way_ask(call->var, weir_deadline_in(wait_ns(value)));
+	weiri_way_ask(call->var, weir_deadline_in(wait_ns(value)), call->has_asked);
 	call->overtaken = 0;
 	call->has_asked = true;
 }
@@ -717,7 +717,7 @@ enum weir_status weiri_combine(weir_var *var, const struct weiri_change *change,
 	do {
 		struct weiri_scope scope;
 
-		call.status = weiri_write_admit(var, deadline_ns, &record, error);
+		call.status = weiri_write_admit_at_once(var, deadline_ns, &record, error);
 		if (call.status == WEIR_OK)
 			call.status = provide(&call);
 		if (call.status != WEIR_OK)

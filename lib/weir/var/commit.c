@@ -562,6 +562,13 @@ static WEIRI_COLD enum weir_status fail_commit(enum weir_status status, size_t c
 	                  (unsigned long long)moved->expected);
 }
 
+/* The first part was admitted. */
+static WEIRI_COLD void give_way_with_all(const struct weiri_parts *parts, uint64_t deadline_ns)
+{
+	for (size_t i = 1; i < parts->count; i++)
+		weiri_give_way(weiri_part_var(parts, i), deadline_ns);
+}
+
 static enum weir_status commit_parts(const struct weiri_parts *parts, uint64_t deadline_ns, weir_read published[],
                                      weir_error *error)
 {
@@ -573,8 +580,8 @@ static enum weir_status commit_parts(const struct weiri_parts *parts, uint64_t d
 		status = weiri_write_admit(weiri_part_var(parts, 0), deadline_ns, &record, error);
 	if (status != WEIR_OK)
 		return status;
-	for (size_t i = 0; i < parts->count; i++)
-		weiri_give_way(weiri_part_var(parts, i), deadline_ns);
+	if (WEIRI_UNLIKELY(weiri_load_relaxed(&weiri_ways_asked) != 0)) /* [relaxed] W1 of give_way.h */
+		give_way_with_all(parts, deadline_ns);
 	status = weiri_commit(record, parts, published, &moved);
 	return status == WEIR_OK ? WEIR_OK : fail_commit(status, parts->count, &moved, error);
 }

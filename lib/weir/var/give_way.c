@@ -13,6 +13,7 @@ enum { ASKED = 1 };
 
 unsigned weiri_way_patience = 4;
 uint64_t weiri_way_patience_ns = UINT64_C(1000000);
+_Atomic(uint32_t) weiri_ways_asked;
 
 void weiri_give_way_slowly(weir_var *var, uint64_t deadline_ns)
 {
@@ -27,16 +28,18 @@ void weiri_give_way_slowly(weir_var *var, uint64_t deadline_ns)
 		weiri_store_relaxed(&var->way.asked, 0u); /* [relaxed] W1, W2: the next write need not look at the clock */
 }
 
-void weiri_way_ask(weir_var *var, uint64_t until_ns)
+void weiri_way_ask(weir_var *var, uint64_t until_ns, bool again)
 {
 	weiri_store_relaxed(&var->way.until_ns, until_ns); /* [relaxed] released below */
 	/* [Y1 release] */
 	weiri_store_release(&var->way.asked, (uint32_t)ASKED);
+	if (!again)
+		(void)weiri_fetch_add_relaxed(&weiri_ways_asked, 1u); /* [relaxed] W1, also below */
 }
 
 void weiri_way_free(weir_var *var)
 {
-	/* [relaxed] W1, also below */
+	(void)weiri_fetch_sub_relaxed(&weiri_ways_asked, 1u);
 	if (weiri_load_relaxed(&var->way.asked) == 0)
 		return;
 	weiri_store_relaxed(&var->way.asked, 0u);

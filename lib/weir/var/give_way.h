@@ -26,6 +26,8 @@
 #ifndef WEIRI_GIVE_WAY_H
 #define WEIRI_GIVE_WAY_H
 
+#include <stdbool.h>
+
 #include "base/compiler.h"
 #include "var/version.h"
 
@@ -35,6 +37,9 @@
  */
 extern unsigned weiri_way_patience;
 extern uint64_t weiri_way_patience_ns;
+
+/* How many calls of the process have asked and not ended. So a write of many variables need not look at each. */
+extern _Atomic(uint32_t) weiri_ways_asked;
 
 /* The slow half of weiri_give_way(). */
 void weiri_give_way_slowly(weir_var *var, uint64_t deadline_ns);
@@ -50,10 +55,13 @@ static inline void weiri_give_way(weir_var *var, uint64_t deadline_ns)
 		weiri_give_way_slowly(var, deadline_ns);
 }
 
-/* Asks the writes of given values to wait until weiri_way_free(), or until the moment until_ns. Wait-free. */
-void weiri_way_ask(weir_var *var, uint64_t until_ns);
+/*
+ * Asks other writes to wait until weiri_way_free(), or until the moment until_ns. A call that asks again,
+ * before it frees the way, sets another moment: `again`. Wait-free.
+ */
+void weiri_way_ask(weir_var *var, uint64_t until_ns, bool again);
 
-/* Ends the request: the change was made. Wait-free, and a system call if a request was under way. */
+/* Ends the request of a call that has asked. Wait-free, and a system call if the request has not ended yet. */
 void weiri_way_free(weir_var *var);
 
 #endif

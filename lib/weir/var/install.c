@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/probe.h"
 #include "reclaim/interrupt.h"
+#include "var/give_way.h"
 #include "var/hold.h"
 
 struct weiri_version *weiri_write_base_slowly(struct weiri_scope *scope, weir_var *var, struct weiri_version **head,
@@ -71,8 +72,8 @@ weir_read weiri_install_and_hold(struct weiri_record *record, weir_var *var, str
 	return replaced;
 }
 
-enum weir_status weiri_write_admit(const weir_var *var, uint64_t deadline_ns, struct weiri_record **record,
-                                   weir_error *error)
+enum weir_status weiri_write_admit_at_once(const weir_var *var, uint64_t deadline_ns, struct weiri_record **record,
+                                           weir_error *error)
 {
 	enum weir_status status;
 
@@ -91,4 +92,10 @@ enum weir_status weiri_write_admit(const weir_var *var, uint64_t deadline_ns, st
 		                      ? "; this thread has a read section open, so the write did not wait"
 		                      : "");
 	return WEIR_OK;
+}
+
+enum weir_status weiri_write_admit(weir_var *var, uint64_t deadline_ns, struct weiri_record **record, weir_error *error)
+{
+	weiri_give_way(var, deadline_ns);
+	return weiri_write_admit_at_once(var, deadline_ns, record, error);
 }

@@ -87,10 +87,13 @@ weir_read weiri_install_and_hold(struct weiri_record *record, weir_var *var, str
 enum weir_status weiri_var_read_options(const struct weir_var_options *options, struct weir_var_options *given,
                                         weir_error *error);
 /*
- * Admits a write, and sets *record to the record of this thread. Returns WEIR_OK, or a failure that
- * `error` explains.
+ * Admits a write when slow writes have been let pass (give_way.h) and there is memory, and sets *record to the
+ * record of this thread. Returns WEIR_OK, or a failure that `error` explains.
  */
-enum weir_status weiri_write_admit(const weir_var *var, uint64_t deadline_ns, struct weiri_record **record,
+enum weir_status weiri_write_admit(weir_var *var, uint64_t deadline_ns, struct weiri_record **record,
                                    weir_error *error);
+/* The same for a write that gives no way: it is combined with the slow ones, or has asked itself. */
+enum weir_status weiri_write_admit_at_once(const weir_var *var, uint64_t deadline_ns, struct weiri_record **record,
+                                           weir_error *error);
 
 #endif

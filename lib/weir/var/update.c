@@ -174,7 +174,7 @@ static WEIRI_COLD void lose(weir_var *var, struct race *race)
 	if (race->lost <= weiri_way_patience || now - race->begun_ns < weiri_way_patience_ns)
 		return;
 	attempt = (now - race->begun_ns) / (race->lost - 1);
-	weiri_way_ask(var, weir_deadline_in(2 * attempt < LONGEST_WAY_NS ? 2 * attempt : LONGEST_WAY_NS));
+	weiri_way_ask(var, weir_deadline_in(2 * attempt < LONGEST_WAY_NS ? 2 * attempt : LONGEST_WAY_NS), race->has_asked);
 	race->has_asked = true;
 }
 
@@ -186,12 +186,11 @@ static enum weir_status attempt_update(weir_var *var, const struct computation *
 	for (;; lose(var, race)) {
 		weir_read current;
 		int outcome;
-		enum weir_status status = weiri_write_admit(var, deadline_ns, &record, error);
+		enum weir_status status = race->has_asked ? weiri_write_admit_at_once(var, deadline_ns, &record, error)
+		                                          : weiri_write_admit(var, deadline_ns, &record, error);
 
 		if (status != WEIR_OK)
 			return status;
-		if (!race->has_asked)
-			weiri_give_way(var, deadline_ns);
 		status = weir_var_read(var, &current);
 		if (status != WEIR_OK)
 			return weiri_fail(error, status, "variable \"%s\" is not initialized", var->name);
