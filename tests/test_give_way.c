@@ -5,6 +5,7 @@
 #include "variables.h"
 
 #include <pthread.h>
+#include <weir/watch.h>
 
 #include "base/atomic.h"
 #include "var/combine.h"
@@ -242,4 +243,66 @@ Test(give_way, an_update_asks_after_as_many_losses_as_it_has_patience_for)
 	cr_assert_eq(*(const int64_t *)weir_tensor_data(last.tensor), 11);
 	weir_read_release(&last);
 	weir_var_destroy(slow.var, NULL);
+}
+
+/* -- what completions find --------------------------------------------------------------------- */
+
+/* The update that publishes the version has ended its request. So the write does not wait, and the variable may end. */
+static void write_and_destroy(void *context, enum weir_status status, const weir_error *error, weir_read *read)
+{
+	(void)context, (void)error;
+	cr_assert_eq(status, WEIR_OK);
+	weir_read_release(read);
+	cr_assert_eq(asked(slow.var), 0u, "a completion waits for the thread that runs it");
+	(void)assign_two(slow.var);
+	cr_assert_eq(weir_var_destroy(slow.var, NULL), WEIR_OK);
+	slow.var = NULL;
+}
+
+Test(give_way, a_request_ends_before_the_completions_of_the_update)
+{
+	enum { LAST = 1 + OVERTAKES };
+
+	slow.var = variable(1);
+	slow.calls = 0;
+	weiri_way_patience = OVERTAKES - 1;
+	cr_assert_eq(weir_var_start_wait(slow.var, LAST, write_and_destroy, NULL, NULL, NULL), WEIR_OK);
+	cr_assert_eq(weir_var_update(slow.var, add_slowly, NULL, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
+	cr_assert_eq(slow.asked_before[OVERTAKES], 1u);
+	cr_assert_null(slow.var);
+	cr_assert_eq(weir_reclaim_flush(weir_deadline_in(variables_patience_ns)), WEIR_OK);
+	cr_assert_str_eq(failing_allocator_verdict(&variables_state), "balanced");
+}
+
+/* Another waits until a later moment than the first, and the request of the first is ended by who waited for it. */
+static void *wait_for_the_way(void *context)
+{
+	weiri_give_way(context, WEIR_NO_DEADLINE);
+	return NULL;
+}
+
+Test(give_way, who_ends_a_request_wakes_those_who_wait)
+{
+	weir_var *var = variable(1);
+	pthread_t waiter;
+
+	/* A waiter that is not woken would be ended by the time limit of the test. */
+	weiri_way_ask(var, WEIR_NO_DEADLINE);
+	cr_assert_eq(pthread_create(&waiter, NULL, wait_for_the_way, var), 0);
+	weiri_way_ask(var, weir_now_ns());
+	weiri_give_way(var, WEIR_NO_DEADLINE);
+	cr_assert_eq(asked(var), 0u);
+	cr_assert_eq(pthread_join(waiter, NULL), 0);
+	weir_var_destroy(var, NULL);
+}
+
+Test(give_way, a_request_that_has_ended_is_ended_by_a_write_that_does_not_wait)
+{
+	weir_var *var = variable(1), *other = variable(2);
+
+	weiri_way_ask(var, weir_now_ns());
+	cr_assert_eq(write_to(var, other, ASSIGN, 0), WEIR_OK);
+	cr_assert_eq(asked(var), 0u);
+	weir_var_destroy(var, NULL);
+	weir_var_destroy(other, NULL);
 }

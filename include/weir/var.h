@@ -297,9 +297,10 @@ typedef enum weir_status weir_update_fn(void *context, const weir_read *current,
  * Atomic read-modify-write. *published (may be NULL) is a handle on the very version that this call
  * published, and the caller releases it.
  * Where fn takes long, other writes may be first each time. When they were first more than four times and
- * for more than a millisecond, the call asks them to give way: writes of tensors wait until it has
- * published, at most as long as two attempts took, 100 ms, and their deadline. So a call that is stopped
- * after it has asked delays each other thread once.
+ * for more than a millisecond, the call asks them to give way: other writes, also one by fn itself, wait
+ * until it has published, at most as long as two attempts took, 100 ms, and their deadline. Only sums that are
+ * combined, and updates that have asked, do not. So a call that is stopped after it has asked delays each
+ * other thread once.
  *
  * Errors: WEIR_FAILED_PRECONDITION if the variable is not initialized, the status of fn, and those
  * of weir_var_assign().

@@ -23,9 +23,14 @@ void weiri_give_way_slowly(weir_var *var, uint64_t deadline_ns)
 
 	if (asked != ASKED)
 		return;
-	if (weiri_park_wait(&var->way.asked, ASKED, until < deadline_ns ? until : deadline_ns) != WEIRI_PARK_WOKEN &&
-	    until <= deadline_ns)
-		weiri_store_relaxed(&var->way.asked, 0u); /* [relaxed] W1, W2: the next write need not look at the clock */
+	if (weiri_park_wait(&var->way.asked, ASKED, until < deadline_ns ? until : deadline_ns) == WEIRI_PARK_WOKEN)
+		return;
+	/*
+	 * Ends a request whose moment has passed, so that the next write need not look at the clock. [relaxed] W1. Another
+	 * call may ask right now. Its request then ends, too, and those who wait for it are woken: its own end would wake none.
+	 */
+	if (weiri_load_relaxed(&var->way.until_ns) == until && (until <= deadline_ns || weir_now_ns() >= until))
+		weiri_way_free(var);
 }
 
 void weiri_way_ask(weir_var *var, uint64_t until_ns, bool again)

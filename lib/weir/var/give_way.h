@@ -4,7 +4,7 @@
  * A write is lock-free: it begins anew when another one was first. One that computes for 100 us never
  * is first beside a thread that exchanges the value each 10 us on another processor; and the more such
  * writes are combined (combine.c), the longer one takes. So a call that was overtaken a few times *asks*: it
- * sets a word of the variable, and the moment at which its request ends. Each other write of tensors looks at the
+ * sets a word of the variable, and the moment at which its request ends. Each other write looks at the
  * word before it begins, and if it is set it waits, until the call has made its change, or until the
  * moment. Calls that are combined do not wait: they are made together with the one that asks. An update that has
  * asked does not wait for another that asks.
@@ -14,7 +14,8 @@
  *       set, is as right as before. Hence the relaxed orders
  *   W2  each request ends at its moment, whatever its thread does. So a thread that is stopped after it
  *       asked delays each other thread once, until that moment, and no longer
- *   W3  a call asks again only when it was overtaken as many times again
+ *   W3  a call asks again only when it was overtaken again: a sum as many times again, an update once
+ *   W4  whoever ends a request, which its owner need not be, wakes all who wait
  * Progress: a write waits for a bounded time, once for each request; there is a request only after other
  * writes were first (W3). So what was lock-free is so.
  * Pairs

@@ -45,17 +45,30 @@ static inline struct weiri_version *install(struct weiri_scope *scope, weir_var 
 	return base;
 }
 
-enum weir_status weiri_install(struct weiri_record *record, weir_var *var, uint64_t expected,
-                               struct weiri_version *version, uint64_t *number)
+static inline enum weir_status install_in_scope(struct weiri_record *record, weir_var *var, uint64_t expected,
+                                                struct weiri_version *version, uint64_t *number)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
 	struct weiri_version *base = install(&scope, var, expected, version, number);
 
 	weiri_scope_leave(&scope);
-	if (base == NULL)
-		return WEIR_ABORTED;
-	weiri_waitable_pump(record, &var->waitable);
-	return WEIR_OK;
+	return base != NULL ? WEIR_OK : WEIR_ABORTED;
+}
+
+enum weir_status weiri_install_unannounced(struct weiri_record *record, weir_var *var, uint64_t expected,
+                                           struct weiri_version *version, uint64_t *number)
+{
+	return install_in_scope(record, var, expected, version, number);
+}
+
+enum weir_status weiri_install(struct weiri_record *record, weir_var *var, uint64_t expected,
+                               struct weiri_version *version, uint64_t *number)
+{
+	enum weir_status status = install_in_scope(record, var, expected, version, number);
+
+	if (status == WEIR_OK)
+		weiri_waitable_pump(record, &var->waitable);
+	return status;
 }
 
 weir_read weiri_install_and_hold(struct weiri_record *record, weir_var *var, struct weiri_version *version)

@@ -82,6 +82,9 @@ enum weir_status weiri_install(struct weiri_record *record, weir_var *var, uint6
  * cleared if that version had no value.
  */
 weir_read weiri_install_and_hold(struct weiri_record *record, weir_var *var, struct weiri_version *version);
+/* As weiri_install(), but weiri_waitable_pump() must follow if the status is WEIR_OK. */
+enum weir_status weiri_install_unannounced(struct weiri_record *record, weir_var *var, uint64_t expected,
+                                           struct weiri_version *version, uint64_t *number);
 
 /* Returns WEIR_INVALID_ARGUMENT unless a variable can be created with these options. */
 enum weir_status weiri_var_read_options(const struct weir_var_options *options, struct weir_var_options *given,

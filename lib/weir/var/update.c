@@ -110,9 +110,16 @@ static enum weir_status compute_in_place(const weir_var *var, const struct compu
 	return (enum weir_status)weiri_refuse_in_place(var, status, &next, *version, error);
 }
 
+/* How an update has fared against other writes. */
+struct race {
+	unsigned lost;     /* attempts */
+	uint64_t begun_ns; /* when it lost the first */
+	bool has_asked;    /* that the others give way */
+};
+
 /* One attempt. Returns a status, or WEIRI_LOST if another writer came first. */
 static int try_update(weir_var *var, const struct computation *computation, const weir_read *current,
-                      weir_read *published, weir_error *error)
+                      weir_read *published, const struct race *race, weir_error *error)
 {
 	struct weiri_record *record;
 	struct weiri_version *version = NULL;
@@ -126,9 +133,13 @@ static int try_update(weir_var *var, const struct computation *computation, cons
 	record = weiri_record_get_anew(); /* not NULL: the version was made with it */
 	if (published != NULL)
 		weiri_hold(record, version, &handle); /* its number is set afterwards */
-	if (weiri_install(record, var, current->version, version, &handle.version) == WEIR_OK) {
+	if (weiri_install_unannounced(record, var, current->version, version, &handle.version) == WEIR_OK) {
 		if (published != NULL)
 			*published = handle;
+		if (race->has_asked)
+			weiri_way_free(var);
+		/* Last: a completion may write the variable, and would give way to this update, or destroy it. */
+		weiri_waitable_pump(record, &var->waitable);
 		return WEIR_OK;
 	}
 	if (published != NULL)
@@ -151,13 +162,6 @@ static WEIRI_COLD void back_off(unsigned lost)
 	for (unsigned pauses = (unsigned)FIRST_PAUSES << doublings; pauses > 0; pauses--)
 		weiri_pause();
 }
-
-/* How an update has fared against other writes. */
-struct race {
-	unsigned lost;     /* attempts */
-	uint64_t begun_ns; /* when it lost the first */
-	bool has_asked;    /* that the others give way */
-};
 
 /*
  * After an attempt that another writer has overtaken. Where the function takes long, others may be first each time: the
@@ -194,7 +198,7 @@ static enum weir_status attempt_update(weir_var *var, const struct computation *
 		status = weir_var_read(var, &current);
 		if (status != WEIR_OK)
 			return weiri_fail(error, status, "variable \"%s\" is not initialized", var->name);
-		outcome = try_update(var, computation, &current, published, error);
+		outcome = try_update(var, computation, &current, published, race, error);
 		weir_read_release(&current);
 		if (outcome != WEIRI_LOST)
 			return (enum weir_status)outcome;
@@ -207,7 +211,7 @@ static enum weir_status update(weir_var *var, const struct computation *computat
 	struct race race = {.lost = 0};
 	enum weir_status status = attempt_update(var, computation, deadline_ns, published, &race, error);
 
-	if (race.has_asked)
+	if (race.has_asked && status != WEIR_OK) /* else it did that before the completions of others */
 		weiri_way_free(var);
 	return status;
 }
