@@ -5,6 +5,7 @@
 #include "variables.h"
 
 #include <pthread.h>
+#include <weir/read_section.h>
 #include <weir/watch.h>
 
 #include "base/atomic.h"
@@ -92,6 +93,20 @@ Test(give_way, a_write_whose_deadline_has_passed_does_not_wait)
 	}
 	cr_assert_eq(asked(var), 1u, "the request has not ended");
 	weiri_way_free(var);
+	weir_var_destroy(var, NULL);
+	weir_var_destroy(other, NULL);
+}
+
+Test(give_way, a_write_in_a_read_section_does_not_wait)
+{
+	weir_read_section section = {WEIR_READ_SECTION_INIT};
+	weir_var *var = variable(1), *other = variable(2);
+
+	weiri_way_ask(var, WEIR_NO_DEADLINE);
+	cr_assert_eq(weir_read_section_begin(&section), WEIR_OK);
+	for (enum write how = ASSIGN; how < WRITES; how++)
+		cr_assert_eq(write_to(var, other, how, WEIR_NO_DEADLINE), WEIR_OK);
+	weir_read_section_end(&section);
 	weir_var_destroy(var, NULL);
 	weir_var_destroy(other, NULL);
 }

@@ -7,9 +7,21 @@
 
 #include <weir/time.h>
 
+#include "reclaim/collect.h"
 #include "sync/park.h"
 
 enum { ASKED = 1 };
+
+/*
+ * A wait in a read section of the program would keep memory, and one in a release function, which a collection of
+ * this thread has called, what that collection has taken. Either may be what the slow write waits for.
+ */
+static bool must_not_wait(void)
+{
+	const struct weiri_record *record = weiri_record_mine;
+
+	return record != NULL && (weiri_load_relaxed(&record->lo) != 0 || weiri_is_collecting(record)); /* [relaxed] own */
+}
 
 unsigned weiri_way_patience = 4;
 uint64_t weiri_way_patience_ns = UINT64_C(1000000);
@@ -21,7 +33,7 @@ void weiri_give_way_slowly(weir_var *var, uint64_t deadline_ns)
 	uint32_t asked = weiri_load_acquire(&var->way.asked);
 	uint64_t until = weiri_load_relaxed(&var->way.until_ns); /* [relaxed] after the acquire */
 
-	if (asked != ASKED)
+	if (asked != ASKED || must_not_wait())
 		return;
 	if (weiri_park_wait(&var->way.asked, ASKED, until < deadline_ns ? until : deadline_ns) == WEIRI_PARK_WOKEN)
 		return;

@@ -46,8 +46,8 @@ extern _Atomic(uint32_t) weiri_ways_asked;
 void weiri_give_way_slowly(weir_var *var, uint64_t deadline_ns);
 
 /*
- * Waits while a slow write of the variable asks for it, at most until deadline_ns (absolute). Not to be called in a section: it
- * would keep memory for as long as it waits.
+ * Waits while a slow write of the variable asks for it, at most until deadline_ns (absolute). Does not wait in a read section
+ * of the program, nor in a function that a collection calls, as a write then does not wait for memory either.
  */
 static inline void weiri_give_way(weir_var *var, uint64_t deadline_ns)
 {
