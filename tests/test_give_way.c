@@ -102,11 +102,12 @@ Test(give_way, a_write_in_a_read_section_does_not_wait)
 	weir_read_section section = {WEIR_READ_SECTION_INIT};
 	weir_var *var = variable(1), *other = variable(2);
 
-	weiri_way_ask(var, WEIR_NO_DEADLINE);
+	weiri_way_ask(var, WEIR_NO_DEADLINE, false);
 	cr_assert_eq(weir_read_section_begin(&section), WEIR_OK);
 	for (enum write how = ASSIGN; how < WRITES; how++)
 		cr_assert_eq(write_to(var, other, how, WEIR_NO_DEADLINE), WEIR_OK);
 	weir_read_section_end(&section);
+	weiri_way_free(var);
 	weir_var_destroy(var, NULL);
 	weir_var_destroy(other, NULL);
 }
@@ -302,12 +303,13 @@ Test(give_way, who_ends_a_request_wakes_those_who_wait)
 	pthread_t waiter;
 
 	/* A waiter that is not woken would be ended by the time limit of the test. */
-	weiri_way_ask(var, WEIR_NO_DEADLINE);
+	weiri_way_ask(var, WEIR_NO_DEADLINE, false);
 	cr_assert_eq(pthread_create(&waiter, NULL, wait_for_the_way, var), 0);
-	weiri_way_ask(var, weir_now_ns());
+	weiri_way_ask(var, weir_now_ns(), true);
 	weiri_give_way(var, WEIR_NO_DEADLINE);
 	cr_assert_eq(asked(var), 0u);
 	cr_assert_eq(pthread_join(waiter, NULL), 0);
+	weiri_way_free(var);
 	weir_var_destroy(var, NULL);
 }
 
@@ -315,9 +317,10 @@ Test(give_way, a_request_that_has_ended_is_ended_by_a_write_that_does_not_wait)
 {
 	weir_var *var = variable(1), *other = variable(2);
 
-	weiri_way_ask(var, weir_now_ns());
+	weiri_way_ask(var, weir_now_ns(), false);
 	cr_assert_eq(write_to(var, other, ASSIGN, 0), WEIR_OK);
 	cr_assert_eq(asked(var), 0u);
+	weiri_way_free(var);
 	weir_var_destroy(var, NULL);
 	weir_var_destroy(other, NULL);
 }

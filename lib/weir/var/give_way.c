@@ -27,6 +27,15 @@ unsigned weiri_way_patience = 4;
 uint64_t weiri_way_patience_ns = UINT64_C(1000000);
 _Atomic(uint32_t) weiri_ways_asked;
 
+static void end(weir_var *var)
+{
+	/* [relaxed] W1, both */
+	if (weiri_load_relaxed(&var->way.asked) == 0)
+		return;
+	weiri_store_relaxed(&var->way.asked, 0u);
+	weiri_park_wake(&var->way.asked, INT_MAX); /* W4 */
+}
+
 void weiri_give_way_slowly(weir_var *var, uint64_t deadline_ns)
 {
 	/* [Y1 acquire] */
@@ -42,7 +51,7 @@ void weiri_give_way_slowly(weir_var *var, uint64_t deadline_ns)
 	 * call may ask right now. Its request then ends, too, and those who wait for it are woken: its own end would wake none.
 	 */
 	if (weiri_load_relaxed(&var->way.until_ns) == until && (until <= deadline_ns || weir_now_ns() >= until))
-		weiri_way_free(var);
+		end(var);
 }
 
 void weiri_way_ask(weir_var *var, uint64_t until_ns, bool again)
@@ -51,14 +60,11 @@ void weiri_way_ask(weir_var *var, uint64_t until_ns, bool again)
 	/* [Y1 release] */
 	weiri_store_release(&var->way.asked, (uint32_t)ASKED);
 	if (!again)
-		(void)weiri_fetch_add_relaxed(&weiri_ways_asked, 1u); /* [relaxed] W1, also below */
+		(void)weiri_fetch_add_relaxed(&weiri_ways_asked, 1u); /* [relaxed] W1, also in weiri_way_free() */
 }
 
 void weiri_way_free(weir_var *var)
 {
 	(void)weiri_fetch_sub_relaxed(&weiri_ways_asked, 1u);
-	if (weiri_load_relaxed(&var->way.asked) == 0)
-		return;
-	weiri_store_relaxed(&var->way.asked, 0u);
-	weiri_park_wake(&var->way.asked, INT_MAX);
+	end(var);
 }
