@@ -248,6 +248,8 @@ Test(dataset_start, does_not_wait_for_a_reader_of_what_is_read_ahead)
 /* What is of known length is computed where it is asked for, as soon as it was measured to be short. */
 Test(dataset_start, a_reader_that_is_declared_short_runs_in_the_call_that_starts)
 {
+	enum { MOST = 20000 };
+
 	for (size_t kind = 0; kind < 3; kind++) {
 		weir_pool *pool = data_pool(0); /* its tasks run below, and so nothing is computed beside this thread */
 		struct reader reader;
@@ -259,7 +261,8 @@ Test(dataset_start, a_reader_that_is_declared_short_runs_in_the_call_that_starts
 		if (kind < 2)
 			dataset = data_prefetch(dataset, 1 + kind * 3);
 		iterator = data_iterate(dataset, pool);
-		for (int64_t i = 0; i < 40; i++) {
+		/* A measurement that the machine disturbed counts until later ones outweigh it. */
+		for (int64_t i = 0; i < (ran ? 40 : MOST); i++) {
 			reader.was_run_by_asker = false;
 			weir_pending_release(start(iterator, &given));
 			ran |= reader.was_run_by_asker;
