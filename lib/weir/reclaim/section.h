@@ -112,8 +112,7 @@ static inline uint64_t weiri_section_reserve(struct weiri_record *record, uint64
 	if (*before == 0) {
 		uint64_t era = weiri_section_write(record);
 
-		if (WEIRI_UNLIKELY(!weiri_is_announced(record, era)))
-			return era;
+		return WEIRI_LIKELY(weiri_is_announced(record, era)) ? 0 : era;
 	}
 	return 0;
 }
