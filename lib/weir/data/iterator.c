@@ -19,7 +19,7 @@
  * none polls more than once for an element (a filter, a batch) or closes what is below (a repetition), and if
  * nothing is left out before the first element. Then the starter polls at once, and does in the windows what it may (enum weiri_help). A node of a graph does
  * so without an operation (attempt.h). If the element is still under way, the thread that finishes it polls
- * again. Stages that are not known are polled by a task, to which the attempt passes the turn. Each of these
+ * again; if it was finished between the poll and the start, the starter does. Stages that are not known are polled by a task, to which the attempt passes the turn. Each of these
  * *keeps* what came with the iterator, and whoever takes the turn next gets that, at once: an attempt only
  * takes the turn. So an operation that is cancelled meanwhile loses nothing. A thread that must help does
  * not wait for a task that has not begun, since only it may be there to run it: it *steals* the turn, and
@@ -468,8 +468,9 @@ enum weir_status weir_iterator_next(weir_iterator *iterator, uint64_t deadline_n
 /* -- next, asynchronous ------------------------------------------------------------------------ */
 
 /*
- * A thread that wakes the takers of known stages polls for an operation itself, after the walk in which an
- * attempt leaves it the turn: a task might have to wait for a worker, behind a reader that takes long.
+ * A thread that wakes the takers of known stages, or starts an operation, polls for an operation itself, after the
+ * walk in which an attempt leaves it the turn: a task might have to wait for a worker, behind a reader that takes
+ * long.
  */
 struct waker {
 	struct weiri_mark mark; /* first */
@@ -489,23 +490,35 @@ static bool poll_for_operation(weir_iterator *iterator, struct waker *waker)
 	waker->has_turn = false;
 	if (is_found)
 		weiri_turn_give(&iterator->turn);
-	weiri_gate_leave(&iterator->calls); /* `windows` keeps the iterator */
+	weiri_gate_leave(&iterator->calls); /* `windows`, or the call that starts an operation, keeps the iterator */
 	return is_found;
+}
+
+static void waker_begin(struct waker *waker, const weir_iterator *iterator)
+{
+	waker->has_turn = false;
+	weiri_mark_begin(&waker->mark, WEIRI_MARK_WAKER, iterator);
+}
+
+/* After the first walk. */
+static void waker_end(struct waker *waker, weir_iterator *iterator)
+{
+	while (waker->has_turn && poll_for_operation(iterator, waker))
+		weiri_waitable_pump(my_record(), &iterator->waitable);
+	weiri_mark_end(&waker->mark);
 }
 
 /* Called by a window, which keeps `windows` open. */
 static void wake(struct weiri_consumer *consumer)
 {
 	weir_iterator *iterator = iterator_of(consumer);
-	struct waker waker = {.has_turn = false};
+	struct waker waker;
 
 	if (!weiri_turn_resume(&iterator->turn) || !weiri_waiters_posted(&iterator->waitable.waiters))
 		return;
-	weiri_mark_begin(&waker.mark, WEIRI_MARK_WAKER, iterator);
-	do {
-		weiri_waitable_pump(my_record(), &iterator->waitable);
-	} while (waker.has_turn && poll_for_operation(iterator, &waker));
-	weiri_mark_end(&waker.mark);
+	waker_begin(&waker, iterator);
+	weiri_waitable_pump(my_record(), &iterator->waitable);
+	waker_end(&waker, iterator);
 }
 
 struct start {
@@ -654,14 +667,18 @@ static enum weir_status start_next(weir_iterator *iterator, const struct start *
                                    weir_error *error)
 {
 	enum weir_status status = WEIR_CANCELLED;
+	struct waker waker;
 
 	/* What may take long is left to helpers: a step's deadline and a handle's cancel would not interrupt it. */
 	if (iterator->reading.pool != NULL && find_now(iterator, WEIRI_HELP_IF_KNOWN))
 		give(iterator);
 	if (!weiri_gate_enter(&iterator->calls)) /* for the operation */
 		return fail_ending(iterator, error);
+	/* The element may be finished since that look, and its wake have found no operation. */
+	waker_begin(&waker, iterator);
 	status = weiri_request_start(weiri_record_get(), &iterator->waitable, &start_kind, start,
 	                             &iterator->reading.allocator, operation, error);
+	waker_end(&waker, iterator);
 	if (status != WEIR_OK)
 		weiri_gate_leave(&iterator->calls);
 	return status;
