@@ -167,11 +167,13 @@ static struct weiri_record *my_record(void)
 	return record;
 }
 
+static void serve(weir_iterator *iterator);
+
 static void give(weir_iterator *iterator)
 {
 	weiri_turn_give(&iterator->turn);
 	if (WEIRI_UNLIKELY(weiri_waiters_posted(&iterator->waitable.waiters)))
-		weiri_waitable_pump(my_record(), &iterator->waitable);
+		serve(iterator);
 }
 
 /* -- the iterator as a consumer ---------------------------------------------------------------- */
@@ -266,7 +268,7 @@ static enum weir_status wait_awake(weir_iterator *iterator, uint64_t deadline_ns
 		if (status != WEIR_DEADLINE_EXCEEDED || end == deadline_ns) {
 			/* The turn that this thread has freed goes to those that wait: nobody resumes it any more. */
 			if (freed && status != WEIR_OK)
-				weiri_waitable_pump(my_record(), &iterator->waitable);
+				serve(iterator);
 			return status;
 		}
 		freed |= weiri_turn_resume(&iterator->turn);
@@ -468,9 +470,9 @@ enum weir_status weir_iterator_next(weir_iterator *iterator, uint64_t deadline_n
 /* -- next, asynchronous ------------------------------------------------------------------------ */
 
 /*
- * A thread that wakes the takers of known stages, or starts an operation, polls for an operation itself, after the
- * walk in which an attempt leaves it the turn: a task might have to wait for a worker, behind a reader that takes
- * long.
+ * A thread that wakes the takers of known stages, gives up the turn, or starts an operation, polls for an operation
+ * itself, after the walk in which an attempt leaves it the turn: a task might have to wait for a worker, behind a
+ * reader that takes long.
  */
 struct waker {
 	struct weiri_mark mark; /* first */
@@ -508,17 +510,22 @@ static void waker_end(struct waker *waker, weir_iterator *iterator)
 	weiri_mark_end(&waker->mark);
 }
 
+/* Lets waiting requests go on. The caller keeps `calls` or `windows` open. */
+static void serve(weir_iterator *iterator)
+{
+	struct waker waker;
+
+	waker_begin(&waker, iterator);
+	weiri_waitable_pump(my_record(), &iterator->waitable);
+	waker_end(&waker, iterator);
+}
+
 /* Called by a window, which keeps `windows` open. */
 static void wake(struct weiri_consumer *consumer)
 {
 	weir_iterator *iterator = iterator_of(consumer);
-	struct waker waker;
-
-	if (!weiri_turn_resume(&iterator->turn) || !weiri_waiters_posted(&iterator->waitable.waiters))
-		return;
-	waker_begin(&waker, iterator);
-	weiri_waitable_pump(my_record(), &iterator->waitable);
-	waker_end(&waker, iterator);
+	if (weiri_turn_resume(&iterator->turn) && weiri_waiters_posted(&iterator->waitable.waiters))
+		serve(iterator);
 }
 
 struct start {
