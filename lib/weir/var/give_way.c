@@ -12,6 +12,10 @@
 
 enum { ASKED = 1 };
 
+unsigned weiri_way_patience = 4;
+uint64_t weiri_way_patience_ns = UINT64_C(1000000);
+_Atomic(uint32_t) weiri_ways_asked;
+
 /*
  * A wait in a read section of the program would keep memory, and one in a release function, which a collection of
  * this thread has called, what that collection has taken. Either may be what the slow write waits for.
@@ -22,10 +26,6 @@ static bool must_not_wait(void)
 
 	return record != NULL && (weiri_load_relaxed(&record->lo) != 0 || weiri_is_collecting(record)); /* [relaxed] own */
 }
-
-unsigned weiri_way_patience = 4;
-uint64_t weiri_way_patience_ns = UINT64_C(1000000);
-_Atomic(uint32_t) weiri_ways_asked;
 
 static void end(weir_var *var)
 {
