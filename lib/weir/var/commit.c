@@ -68,6 +68,7 @@
 #include "base/error.h"
 #include "base/sort.h"
 #include "reclaim/magazine.h"
+#include "var/box.h"
 #include "var/give_way.h"
 #include "var/hold.h"
 #include "var/install.h"
@@ -222,7 +223,7 @@ static bool pin_aborted_part(struct weiri_scope *scope, const struct weiri_commi
 	return true;
 }
 
-static void finish_aborted(struct weiri_scope *scope, struct weiri_commit *commit)
+static WEIRI_COLD void finish_aborted(struct weiri_scope *scope, struct weiri_commit *commit)
 {
 	for (size_t i = 0; i < commit->count; i++) {
 		struct weiri_version *version = commit->parts[i].version;
@@ -239,7 +240,7 @@ static void finish_aborted(struct weiri_scope *scope, struct weiri_commit *commi
 	}
 }
 
-static void finish_committed(struct weiri_scope *scope, struct weiri_commit *commit, uint64_t stamp)
+static inline void finish_committed(struct weiri_scope *scope, struct weiri_commit *commit, uint64_t stamp)
 {
 	for (size_t i = 0; i < commit->count; i++) {
 		struct weiri_version *version = commit->parts[i].version, *base = version->base;
@@ -252,14 +253,18 @@ static void finish_committed(struct weiri_scope *scope, struct weiri_commit *com
 	}
 }
 
-void weiri_commit_end(struct weiri_scope *scope, struct weiri_commit *commit)
+/* Called once by the owner, with what the decided cell was resolved to. */
+static inline void finish(struct weiri_scope *scope, struct weiri_commit *commit, uint64_t stamp)
 {
-	uint64_t stamp = weiri_commit_resolve(commit);
-
-	if (stamp == WEIRI_COMMIT_ABORTED)
+	if (WEIRI_UNLIKELY(stamp == WEIRI_COMMIT_ABORTED))
 		finish_aborted(scope, commit);
 	else
 		finish_committed(scope, commit, stamp);
+}
+
+void weiri_commit_end(struct weiri_scope *scope, struct weiri_commit *commit)
+{
+	finish(scope, commit, weiri_commit_resolve(commit));
 }
 
 static size_t cell_size(size_t count)
@@ -310,17 +315,21 @@ static inline void add_part(struct weiri_commit *commit, size_t count, struct we
 	commit->parts[at] = part;
 }
 
-static struct weiri_version *create_version(struct weiri_record *record, const struct weir_value_part *part)
+static WEIRI_ALWAYS_INLINE struct weiri_version *create_version(struct weiri_record *record,
+                                                                const struct weir_value_part *part)
 {
+	if (WEIRI_LIKELY(part->var->kind == WEIR_VAR_INLINE && !weiri_value_is_none(&part->value)))
+		return weiri_box_of_bytes(record, part->var, part->value.data);
 	if (weiri_value_is_none(&part->value)) /* a mark gets its value with its base */
 		return weiri_version_create(record, part->var, NULL, NULL);
 	return weiri_version_of_value(record, part->var, &part->value);
 }
 
-static struct weiri_commit *create(struct weiri_record *record, const struct weiri_parts *parts)
+/* The parts are given by value, here and below, so that a compiler knows which of the two arrays there is. */
+static WEIRI_ALWAYS_INLINE struct weiri_commit *create(struct weiri_record *record, struct weiri_parts parts)
 {
-	const weir_allocator *allocator = &weiri_part_var(parts, 0)->allocator;
-	size_t count = parts->count, size = cell_size(count);
+	const weir_allocator *allocator = &weiri_part_var(&parts, 0)->allocator;
+	size_t count = parts.count, size = cell_size(count);
 	struct weiri_commit *commit = weiri_block_allocate(record, allocator, size);
 
 	if (commit == NULL)
@@ -332,7 +341,7 @@ static struct weiri_commit *create(struct weiri_record *record, const struct wei
 	commit->allocator = *allocator;
 	for (size_t i = 0; i < count; i++) {
 		struct weir_value_part made;
-		const struct weir_value_part *part = weiri_part(parts, i, &made);
+		const struct weir_value_part *part = weiri_part(&parts, i, &made);
 		struct weiri_version *version = create_version(record, part);
 
 		if (version == NULL) {
@@ -351,7 +360,7 @@ static struct weiri_commit *create(struct weiri_record *record, const struct wei
 struct weiri_commit *weiri_commit_create(struct weiri_record *record, const struct weir_commit_part parts[],
                                          size_t count)
 {
-	return create(record, &(struct weiri_parts){.of_tensors = parts, .count = count});
+	return create(record, (struct weiri_parts){.of_tensors = parts, .count = count});
 }
 
 static void set_base(struct weiri_version *version, struct weiri_version *base)
@@ -451,8 +460,8 @@ static void hold_published(const struct weiri_commit *commit, const struct weiri
  * Runs a commit whose parts are complete; frees or retires it and its versions. Returns
  * WEIR_ABORTED without a moved variable if the caller must retry.
  */
-static enum weir_status run(struct weiri_record *record, struct weiri_commit *commit, const struct weiri_parts *parts,
-                            weir_read published[], struct weiri_moved *moved)
+static WEIRI_NOINLINE enum weir_status run(struct weiri_record *record, struct weiri_commit *commit,
+                                           struct weiri_parts parts, weir_read published[], struct weiri_moved *moved)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
 	uint64_t stamp;
@@ -465,11 +474,11 @@ static enum weir_status run(struct weiri_record *record, struct weiri_commit *co
 	}
 	weiri_commit_help(&scope, commit);
 	stamp = weiri_commit_resolve(commit);
-	if (stamp == WEIRI_COMMIT_ABORTED)
+	if (WEIRI_UNLIKELY(stamp == WEIRI_COMMIT_ABORTED))
 		*moved = find_moved(&scope, commit);
 	else if (published != NULL)
-		hold_published(commit, parts, published);
-	weiri_commit_end(&scope, commit);
+		hold_published(commit, &parts, published);
+	finish(&scope, commit, stamp);
 	weiri_commit_retire(&scope, commit);
 	weiri_scope_leave(&scope);
 	return stamp == WEIRI_COMMIT_ABORTED ? WEIR_ABORTED : WEIR_OK;
@@ -479,15 +488,15 @@ static enum weir_status run(struct weiri_record *record, struct weiri_commit *co
  * A completion may destroy any of the variables. So completions run only after the waiters of all
  * variables were served.
  */
-static void serve_waiters(struct weiri_record *record, const struct weiri_parts *parts)
+static WEIRI_ALWAYS_INLINE void serve_waiters(struct weiri_record *record, struct weiri_parts parts)
 {
 	bool outer = false, holds = false;
 
-	for (size_t i = 0; i < parts->count; i++) {
-		weir_var *var = weiri_part_var(parts, i);
+	for (size_t i = 0; i < parts.count; i++) {
+		weir_var *var = weiri_part_var(&parts, i);
 
 		/* A mark publishes nothing. */
-		if (WEIRI_LIKELY(!weiri_waiters_posted(&var->waitable.waiters)) || weiri_part_is_mark(parts, i))
+		if (WEIRI_LIKELY(!weiri_waiters_posted(&var->waitable.waiters)) || weiri_part_is_mark(&parts, i))
 			continue;
 		if (!holds)
 			outer = weiri_deliver_hold();
@@ -498,8 +507,9 @@ static void serve_waiters(struct weiri_record *record, const struct weiri_parts 
 		weiri_deliver_held(outer);
 }
 
-enum weir_status weiri_commit(struct weiri_record *record, const struct weiri_parts *parts, weir_read published[],
-                              struct weiri_moved *moved)
+/* weiri_commit(), compiled for each of the two arrays that the parts may be. */
+static WEIRI_ALWAYS_INLINE enum weir_status commit_from(struct weiri_record *record, struct weiri_parts parts,
+                                                        weir_read published[], struct weiri_moved *moved)
 {
 	enum weir_status status;
 
@@ -522,19 +532,31 @@ enum weir_status weiri_commit(struct weiri_record *record, const struct weiri_pa
 	return status;
 }
 
+enum weir_status weiri_commit(struct weiri_record *record, const struct weiri_parts *parts, weir_read published[],
+                              struct weiri_moved *moved)
+{
+	struct weiri_parts of_values = {.of_values = parts->of_values, .count = parts->count};
+	struct weiri_parts of_tensors = {.of_tensors = parts->of_tensors, .count = parts->count};
+
+	if (WEIRI_LIKELY(parts->of_tensors == NULL))
+		return commit_from(record, of_values, published, moved);
+	return commit_from(record, of_tensors, published, moved);
+}
+
 /* -- the public call --------------------------------------------------------------------------- */
 
-static enum weir_status check_part(const struct weir_value_part *part, size_t i, weir_error *error)
+static WEIRI_ALWAYS_INLINE enum weir_status check_part(const struct weir_value_part *part, size_t i, weir_error *error)
 {
 	if (part->var == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "commit: the variable of part %zu is NULL", i);
 	if (part->expected == WEIRI_ANY_VERSION)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
 		                  "commit: the expected version of part %zu is not a version number", i);
-	return weiri_value_check(part->var, &part->value, error);
+	return weiri_value_fits_inline(part->var, &part->value) ? WEIR_OK
+	                                                        : weiri_value_check(part->var, &part->value, error);
 }
 
-static enum weir_status check_parts(const struct weiri_parts *parts, weir_error *error)
+static WEIRI_ALWAYS_INLINE enum weir_status check_parts(const struct weiri_parts *parts, weir_error *error)
 {
 	if ((parts->of_tensors == NULL && parts->of_values == NULL) || parts->count == 0 ||
 	    parts->count > WEIR_COMMIT_MAX_PARTS)
@@ -569,8 +591,8 @@ static WEIRI_COLD void give_way_with_all(const struct weiri_parts *parts, uint64
 		weiri_give_way(weiri_part_var(parts, i), deadline_ns);
 }
 
-static enum weir_status commit_parts(const struct weiri_parts *parts, uint64_t deadline_ns, weir_read published[],
-                                     weir_error *error)
+static WEIRI_ALWAYS_INLINE enum weir_status commit_parts(const struct weiri_parts *parts, uint64_t deadline_ns,
+                                                         weir_read published[], weir_error *error)
 {
 	enum weir_status status = check_parts(parts, error);
 	struct weiri_record *record;

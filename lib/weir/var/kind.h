@@ -68,6 +68,13 @@ static inline bool weiri_value_is_none(const weir_value *value)
 	return value->data == NULL;
 }
 
+/* Returns true if weiri_value_check() accepts the value of an inline variable. False: ask that function. */
+static inline bool weiri_value_fits_inline(const weir_var *var, const weir_value *value)
+{
+	return WEIRI_LIKELY(var->kind == WEIR_VAR_INLINE && value->kind == WEIR_VAR_INLINE && value->size == var->size &&
+	                    !weiri_value_is_none(value));
+}
+
 /* Drops what a caller gave up: a reference of a tensor, or a pointer. Bytes have no end. */
 void weiri_value_drop(const weir_var *var, const weir_value *value);
 
