@@ -117,15 +117,20 @@ static inline bool weiri_magazine_has_room(const struct weiri_record *record, si
 	return weiri_load_relaxed(&record->magazine_bytes) + size <= most;
 }
 
-/* Gives a block back, on any thread. *allocator may lie in the block. */
-static inline void weiri_block_release(const weir_allocator *allocator, void *block, size_t size)
+/* Gives a block back. `record` is this thread's, or NULL. *allocator may lie in the block. */
+static inline void weiri_block_release_by(struct weiri_record *record, const weir_allocator *allocator, void *block,
+                                          size_t size)
 {
-	struct weiri_record *record = weiri_record_mine;
-
 	if (WEIRI_LIKELY(record != NULL && weiri_block_fits(allocator, size) && weiri_magazine_has_room(record, size)))
 		weiri_block_keep(record, block, size);
 	else
 		weiri_block_release_slowly(allocator, block, size);
+}
+
+/* The same on any thread. */
+static inline void weiri_block_release(const weir_allocator *allocator, void *block, size_t size)
+{
+	weiri_block_release_by(weiri_record_mine, allocator, block, size);
 }
 
 /* Frees what the record keeps. The caller owns the record, or has found its owner ended. */

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/fetch.h"
 #include "reclaim/magazine.h"
 #include "var/version.h"
 
@@ -48,6 +49,42 @@ static WEIRI_ALWAYS_INLINE struct weiri_version *weiri_box_of_bytes(struct weiri
 		return NULL;
 	box->version.shown = memcpy(box + 1, bytes, var->size);
 	return &box->version;
+}
+
+static inline size_t weiri_box_size(const struct weiri_box *box)
+{
+	return (size_t)box->version.box_lines * WEIRI_LINE;
+}
+
+/* The first line of a box behind that of the stamp. */
+enum { WEIRI_BOX_BYTES_FROM = offsetof(struct weiri_version, stamp) / WEIRI_LINE + 1 };
+
+/*
+ * Frees a box of whose value there is no reference. `record` is this thread's, or NULL. Readers may have the lines of the stamp
+ * and of the bytes in their caches. The stamp's is taken from them when the count is cleared
+ * (weiri_value_let_go()); here, the others. A collection frees many boxes, so these lines come side by side, and the
+ * next writer finds them. It would wait for each.
+ */
+static inline void weiri_box_free(struct weiri_record *record, struct weiri_box *box)
+{
+	for (size_t line = WEIRI_BOX_BYTES_FROM; line < box->version.box_lines; line++)
+		weiri_fetch_to_write((char *)box + line * WEIRI_LINE);
+	weiri_block_release_by(record, &box->version.allocator, box, weiri_box_size(box));
+}
+
+/* For assertions: B1 holds. */
+void weiri_box_assert_has_reference(const struct weiri_box *box);
+
+/* Drops the reference that the version of a box has of the value in it. `record` is this thread's, or NULL. */
+static inline void weiri_box_release(struct weiri_record *record, struct weiri_box *box)
+{
+	WEIR_ASSERT_LOOK(weiri_box_assert_has_reference(box));
+	if (!weiri_value_let_go(&box->value))
+		return;
+	if (WEIRI_LIKELY(box->value.kind == &weiri_bytes_kind))
+		weiri_box_free(record, box);
+	else
+		box->value.kind->end(&box->value);
 }
 
 #endif

@@ -7,7 +7,6 @@
 
 #include "base/assert.h"
 #include "base/error.h"
-#include "base/fetch.h"
 #include "tensor/object.h"
 #include "var/box.h"
 #include "var/hold.h"
@@ -23,9 +22,6 @@ struct held_pointer {
 	size_t bytes; /* in the budget, besides the block */
 };
 
-/* The first line of a box behind that of the stamp. */
-enum { BYTES_FROM = offsetof(struct weiri_version, stamp) / WEIRI_LINE + 1 };
-
 static struct weiri_box *box_of(struct weiri_value *value)
 {
 	return WEIRI_CONTAINER_OF(value, struct weiri_box, value);
@@ -36,33 +32,16 @@ static struct held_pointer *pointer_in(struct weiri_box *box)
 	return (struct held_pointer *)(void *)(box + 1);
 }
 
-static size_t block_size(const struct weiri_box *box)
-{
-	return (size_t)box->version.box_lines * WEIRI_LINE;
-}
-
 /* -- the ends of values in boxes --------------------------------------------------------------- */
 
-static WEIRI_UNSEEN void assert_has_reference(const struct weiri_box *box)
+WEIRI_UNSEEN void weiri_box_assert_has_reference(const struct weiri_box *box)
 {
 	WEIR_ASSERT2(B1, weiri_peek(&box->value.references) >= 1);
 }
 
-/*
- * Readers may have the lines of the stamp and of the bytes in their caches. The stamp's is taken from
- * them when the count is cleared (weiri_value_let_go()); here, the others. A collection frees many
- * boxes, so these lines come side by side, and the next writer finds them. It would wait for each.
- */
-static void free_box(struct weiri_box *box)
-{
-	for (size_t line = BYTES_FROM; line < box->version.box_lines; line++)
-		weiri_fetch_to_write((char *)box + line * WEIRI_LINE);
-	weiri_block_release(&box->version.allocator, box, block_size(box));
-}
-
 static void end_bytes(struct weiri_value *value)
 {
-	free_box(box_of(value));
+	weiri_box_free(weiri_record_mine, box_of(value));
 }
 
 static void end_pointer(struct weiri_value *value)
@@ -74,7 +53,7 @@ static void end_pointer(struct weiri_value *value)
 	if (held->release != NULL)
 		held->release(held->context, held->pointer);
 	held->pointer = NULL;
-	free_box(box);
+	weiri_box_free(weiri_record_mine, box);
 }
 
 static void end_root(struct weiri_value *value)
@@ -91,7 +70,7 @@ static void end_root(struct weiri_value *value)
 	if (held->end != NULL)
 		held->end(held->context, held->pointer, weiri_stamp_is_committed(stamp));
 	held->pointer = NULL;
-	free_box(box);
+	weiri_box_free(weiri_record_mine, box);
 }
 
 /* The last reference was dropped in a signal handler; a collection runs this. */
@@ -115,7 +94,7 @@ static void retire_box(struct weiri_record *record, struct weiri_value *value)
 /* A handle or mark keeps the whole block. */
 static size_t bytes_footprint(const struct weiri_value *value)
 {
-	return block_size(
+	return weiri_box_size(
 		(const struct weiri_box *)(const void *)((const char *)value - offsetof(struct weiri_box, value)));
 }
 
@@ -124,25 +103,12 @@ static size_t pointer_footprint(const struct weiri_value *value)
 	const struct weiri_box *box =
 		(const struct weiri_box *)(const void *)((const char *)value - offsetof(struct weiri_box, value));
 
-	return block_size(box) + ((const struct held_pointer *)(const void *)(box + 1))->bytes;
+	return weiri_box_size(box) + ((const struct held_pointer *)(const void *)(box + 1))->bytes;
 }
 
 const struct weiri_value_kind weiri_bytes_kind = {end_bytes, retire_box, bytes_footprint};
 static const struct weiri_value_kind pointer_kind = {end_pointer, retire_box, pointer_footprint};
 static const struct weiri_value_kind root_kind = {end_root, retire_box, pointer_footprint};
-
-void weiri_box_release(struct weiri_version *version)
-{
-	struct weiri_box *box = (struct weiri_box *)(void *)version;
-
-	WEIR_ASSERT_LOOK(assert_has_reference(box));
-	if (!weiri_value_let_go(&box->value))
-		return;
-	if (WEIRI_LIKELY(box->value.kind == &weiri_bytes_kind))
-		free_box(box);
-	else
-		box->value.kind->end(&box->value);
-}
 
 /* -- making versions --------------------------------------------------------------------------- */
 

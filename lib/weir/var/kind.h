@@ -49,8 +49,6 @@ struct weiri_version *weiri_version_of_bytes(struct weiri_record *record, const 
  * caller's again. `version` may have any kind of value.
  */
 void weiri_version_disown(struct weiri_version *version);
-/* For weiri_version_reclaim(): drops the version's reference of the value in its box. */
-void weiri_box_release(struct weiri_version *version);
 
 /* Returns the value that a handle or version shows, borrowed. */
 static inline weir_value weiri_value_shown(const weir_var *var, const void *shown)

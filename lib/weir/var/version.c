@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "reclaim/magazine.h"
+#include "var/box.h"
 #include "var/commit.h"
 #include "var/kind.h"
 
@@ -12,23 +13,23 @@ _Alignas(WEIRI_APART) _Atomic(uint64_t) weiri_clock = 1;
 
 enum { BLOCK = (sizeof(struct weiri_version) + WEIRI_LINE - 1) / WEIRI_LINE * WEIRI_LINE };
 
-static void version_free(struct weiri_version *version)
+static WEIRI_NOINLINE void free_without_box(struct weiri_version *version)
 {
-	if (version->box_lines != 0) {
-		weiri_box_release(version);
-		return;
-	}
 	weiri_value_release(version->value);
 	weiri_block_release(&version->allocator, version, BLOCK);
 }
 
 void weiri_version_reclaim(struct weiri_retired *object)
 {
+	struct weiri_version *version = WEIRI_CONTAINER_OF(object, struct weiri_version, retired);
 	struct weiri_record *record = weiri_record_mine;
 
-	if (record != NULL)
+	if (WEIRI_LIKELY(record != NULL))
 		weiri_count(&record->freed_versions, 1);
-	version_free(WEIRI_CONTAINER_OF(object, struct weiri_version, retired));
+	if (WEIRI_LIKELY(version->box_lines != 0))
+		weiri_box_release(record, (struct weiri_box *)(void *)version);
+	else
+		free_without_box(version);
 }
 
 struct weiri_version *weiri_version_create(struct weiri_record *record, const weir_var *var, struct weiri_value *value,
