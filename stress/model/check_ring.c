@@ -662,7 +662,7 @@ static int check_small(enum weir_ring_format format)
 	return bad;
 }
 
-/* What most scopes leave out: the hint that is read again, and the pauses in step (LTQ). */
+/* What most scopes leave out: the hint that is read again, and the pauses in step. */
 static int check_paused(enum weir_ring_format format)
 {
 	int bad = 0;
@@ -674,7 +674,7 @@ static int check_paused(enum weir_ring_format format)
 		bad |= scope_as_far_as(&program, scope_long() ? 0 : 500000);
 		bad |= check_progress(&hinted[i], format);
 	}
-	for (size_t i = 0; format != WEIR_RING_FORMAT_SPAN16 && i < sizeof(in_step) / sizeof(in_step[0]); i++) {
+	for (size_t i = 0; i < sizeof(in_step) / sizeof(in_step[0]); i++) {
 		struct weir_model_program program = prepare(&in_step[i], format, name);
 
 		bad |= scope_as_far_as(&program, scope_long() ? 0 : 500000);

@@ -23,8 +23,10 @@
 #include "base/atomic.h"
 #include "model/judged.h"
 #include "model/scope.h"
+#include "ring/layout.h"
 
 enum { THREADS = 4, VALUES = 16, BATCH = 3 };
+enum { IN_STEP = 2 }; /* a time that is not 0, and not odd: all refusals are soon after each other */
 
 static const struct scope {
 	const char *name;
@@ -72,6 +74,19 @@ static const struct scope {
 		{"n3_size_beside_put_x1_take_x1", 3, {"e", "d", "ss"}, 0, 0},
 		{"n1_size_beside_put_x3_take_x3", 1, {"eee", "ddd", "s"}, 0, 0},
 		{"n3_size_beside_batches", 3, {"m", "b", "s"}, 0, 1},
+},
+  /* A refused call of one value pauses and looks again. After a look in vain the side rests. */
+	in_step[] =
+		{
+			{"n1_in_step_put_x1_take_x1", 1, {"pe", "pd"}, 1, 0},
+			{"n1_in_step_put_x3_take_x3", 1, {"peee", "pddd"}, 1, 0},
+			{"n2_in_step_put_x4_take_x4", 2, {"peeee", "pdddd"}, 1, 0},
+			{"n2_in_step_put_x3_take_x3_inside_2", 2, {"peee", "pddd"}, 1, 2},
+			{"n1_in_step_full_beside_empty", 1, {"pee", "pddd"}, 1, 1},
+			{"n2_in_step_full_beside_empty", 2, {"pee", "pdd"}, 1, 1},
+			{"n2_in_step_full_beside_empty_behind_refusals", 2, {"peee", "pddd"}, 1, 2},
+			{"n2_in_step_beside_batches", 2, {"peme", "pdbd"}, 1, 0},
+			{"n1_in_step_handover_of_both_roles", 1, {"peeg", "pddh", "paee", "ptdd"}, 1, 1},
 },
   planted = {"a_wrong_empty", 2, {"ez", "d"}, 0, 0};
 
@@ -188,6 +203,9 @@ static void accept(size_t me, const _Atomic(int) *is_free)
 	LETTER('a', "accept the role of producer; without it, end", accept(me, &scene.producer_is_free)) \
 	LETTER('h', "hand the role of consumer over", weiri_store_release(&scene.consumer_is_free, 1)) \
 	LETTER('t', "accept the role of consumer; without it, end", accept(me, &scene.consumer_is_free)) \
+	LETTER('p', \
+	       "from here on, pause once when refused, and look again, as beside a side that runs in step (in_step.h)", \
+	       weiri_ring_step_time = IN_STEP) \
 	LETTER('z', "a planted fault: a dequeue that returns \"empty\" without reading", judged_wrong_take())
 
 static void call(size_t me, char what)
@@ -237,13 +255,13 @@ static struct weir_model_program prepare(const struct scope *scope, char name[st
 		name, scope_threads(scope->calls, THREADS), &scene, sizeof(scene), setup, thread, finish};
 }
 
-static int check_scopes(void)
+static int check_scopes(const struct scope of[], size_t count)
 {
 	int bad = 0;
 	char name[SCOPE_NAME];
 
-	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
-		struct weir_model_program program = prepare(&scopes[i], name);
+	for (size_t i = 0; i < count; i++) {
+		struct weir_model_program program = prepare(&of[i], name);
 
 		bad |= scope_as_far_as(&program, scope_long() ? 0 : 500000);
 	}
@@ -258,19 +276,15 @@ static int check_planted(void)
 	return scope_finds(&program, judged_wrong);
 }
 
-/*
- * A thread that is stopped at any of its steps delays no other thread. The bounds are those of the
- * essay.
- */
-static int check_progress(void)
+/* A thread that is stopped at any of its steps delays no other thread. */
+static int check_progress(const struct scope of[], size_t count, const uint32_t bounds[static WEIR_MODEL_CALLS])
 {
 	static const char *const calls[WEIR_MODEL_CALLS + 1] = {"enqueue", "dequeue", "size", NULL};
-	static const uint32_t bounds[WEIR_MODEL_CALLS] = {5, 5, 2};
 	int bad = 0;
 	char name[SCOPE_NAME];
 
-	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
-		struct weir_model_program program = prepare(&scopes[i], name);
+	for (size_t i = 0; i < count; i++) {
+		struct weir_model_program program = prepare(&of[i], name);
 
 		bad |= scope_stops(&program, scope_long() ? 0 : 2000, calls, bounds);
 	}
@@ -281,7 +295,13 @@ int main(int argc, char **argv)
 {
 	static const struct scope_letter letters[] = {LETTERS(LETTER_ROW){0, NULL}};
 
+	/* Those of the essay. A pause adds a look and at most 5 accesses to the word of in_step.h. */
+	static const uint32_t bounds[WEIR_MODEL_CALLS] = {5, 5, 2}, bounds_in_step[WEIR_MODEL_CALLS] = {11, 11, 2};
+	const size_t count = sizeof(scopes) / sizeof(scopes[0]), count_in_step = sizeof(in_step) / sizeof(in_step[0]);
+	int bad;
+
 	scope_letters(argc, argv, letters);
 	scope_arguments(argc, argv);
-	return check_scopes() | check_planted() | check_progress();
+	bad = check_scopes(scopes, count) | check_scopes(in_step, count_in_step) | check_planted();
+	return bad | check_progress(scopes, count, bounds) | check_progress(in_step, count_in_step, bounds_in_step);
 }

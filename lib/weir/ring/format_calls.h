@@ -2,8 +2,9 @@
  * format_calls.h - the calls of one slot format, made of the walks of algorithm.h.
  *
  * ltq16.c and ltq64.c include it, each once, after they have defined `format`, `hands`
- * and RING_FORMAT(call), the name of a call. The walks are inlined there, with the format's own looks
- * and changes.
+ * and RING_FORMAT(call), the name of a call. A format whose enqueues of several values differ from
+ * those of one defines RING_FORMAT_OF_BATCHES, too. The walks are inlined there, with the format's own
+ * looks and changes.
  */
 #ifndef RING_FORMAT
 #error "define `format`, `hands` and RING_FORMAT first"
@@ -17,6 +18,10 @@ static size_t enqueue(weir_ring *ring, const uint64_t values[], size_t count, bo
 		*status = WEIR_CANCELLED;
 		return 0;
 	}
+#if defined(RING_FORMAT_OF_BATCHES)
+	if (count != 1)
+		return walk_enqueue(ring, &RING_FORMAT_OF_BATCHES, begin(&ring->tail_hint), values, count, status);
+#endif
 	return walk_enqueue(ring, &format, begin(&ring->tail_hint), values, count, status);
 }
 

@@ -102,7 +102,9 @@ static void give_back(struct spare *place, int64_t cell)
 	weiri_store_release(&place->cell, cell);
 }
 
-static WEIRI_ALWAYS_INLINE bool fill(weir_ring *ring, size_t index, const struct look *seen, uint64_t value)
+/* Returns false if the slot has changed. *given is the cell that goes to the next borrower of the place. */
+static WEIRI_ALWAYS_INLINE bool fill_from_cell(weir_ring *ring, size_t index, const struct look *seen, uint64_t value,
+                                               int64_t *given)
 {
 	struct spare *place;
 	int64_t cell = borrow(ring, &place);
@@ -123,9 +125,26 @@ static WEIRI_ALWAYS_INLINE bool fill(weir_ring *ring, size_t index, const struct
 	if (filled)
 		cell = (int64_t)cell_of(ring, seen->raw);
 	give_back(place, cell);
-	/* The next enqueue of this thread will probably borrow it. A consumer has its line. */
-	weiri_fetch_to_write(&ring->cells[cell]);
+	*given = cell;
 	return filled;
+}
+
+static WEIRI_ALWAYS_INLINE bool fill(weir_ring *ring, size_t index, const struct look *seen, uint64_t value)
+{
+	int64_t given;
+	bool filled = fill_from_cell(ring, index, seen, value, &given);
+
+	/* The next enqueue of this thread will probably borrow it. A consumer has its line. */
+	weiri_fetch_to_write(&ring->cells[given]);
+	return filled;
+}
+
+/* Of a batch: it borrows the cell again at once, so a fetch would come too late. */
+static WEIRI_ALWAYS_INLINE bool fill_next(weir_ring *ring, size_t index, const struct look *seen, uint64_t value)
+{
+	int64_t given;
+
+	return fill_from_cell(ring, index, seen, value, &given);
 }
 
 static WEIRI_ALWAYS_INLINE bool drain(weir_ring *ring, size_t index, const struct look *seen, uint64_t *value)
@@ -156,7 +175,7 @@ static WEIRI_ALWAYS_INLINE bool bury(weir_ring *ring, size_t index, const struct
 	return weiri_cas_release(word_at(ring, index), &word, word | WORD_TOMB);
 }
 
-static const struct slot_format format = {look, fill, drain, bury};
+static const struct slot_format format = {look, fill, drain, bury}, format_of_batches = {look, fill_next, drain, bury};
 
 /* The hand holds a cell, and the place to which a cell goes back. */
 
@@ -199,6 +218,7 @@ static WEIRI_ALWAYS_INLINE uint64_t open_hand(weir_ring *ring, const struct hand
 static const struct hand_format hands = {pick_up, exchange, open_hand};
 
 #define RING_FORMAT(call) weiri_ltq64_##call
+#define RING_FORMAT_OF_BATCHES format_of_batches
 #include "ring/format_calls.h"
 
 size_t weiri_ltq64_slots_size(size_t capacity)
