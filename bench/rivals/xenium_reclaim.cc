@@ -11,7 +11,6 @@
 #include <xenium/reclamation/hazard_pointer.hpp>
 #include <xenium/reclamation/lock_free_ref_count.hpp>
 #include <xenium/reclamation/quiescent_state_based.hpp>
-#include <xenium/reclamation/stamp_it.hpp>
 
 #include "reads.hh"
 
@@ -94,7 +93,6 @@ template <size_t N> using epochs = under<schemes::epoch_based<>>::cell<N>;
 template <size_t N> using new_epochs = under<schemes::new_epoch_based<>>::cell<N>;
 template <size_t N> using debra = under<schemes::debra<>>::cell<N>;
 template <size_t N> using quiescent_states = under<schemes::quiescent_state_based>::cell<N>;
-template <size_t N> using stamp_it = under<schemes::stamp_it>::cell<N>;
 
 } // namespace
 
@@ -108,5 +106,4 @@ const read_contender xenium_nebr_contender = bench::read<new_epochs>({"xenium ne
 const read_contender xenium_debra_contender = bench::read<debra>({"xenium debra", version, lacks, 1});
 const read_contender xenium_qsbr_contender =
 	bench::read<quiescent_states>({"xenium quiescent_state_based", version, lacks, 1});
-const read_contender xenium_stamp_it_contender = bench::read<stamp_it>({"xenium stamp_it", version, lacks, 1});
 }

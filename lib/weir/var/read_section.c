@@ -85,20 +85,29 @@ static WEIRI_NOINLINE enum weir_status begin_in_another_era(weir_read_section *s
 	return open_in(section, record, 0);
 }
 
+static inline enum weir_status begin_in(weir_read_section *section, struct weiri_record *record)
+{
+	uint64_t outer, era = weiri_section_reserve(record, &outer);
+
+	return WEIRI_UNLIKELY(era != 0) ? begin_in_another_era(section, record, era) : open_in(section, record, outer);
+}
+
 static WEIRI_COLD enum weir_status begin_first_time(weir_read_section *section)
 {
+	struct weiri_record *record;
+
 	if (section == NULL || section->struct_size != sizeof(*section))
 		return WEIR_INVALID_ARGUMENT;
 	if (section->record != NULL)
 		return WEIR_FAILED_PRECONDITION;
-	return weiri_record_get() != NULL ? weir_read_section_begin(section) : fail_for_memory(section);
+	record = weiri_record_get();
+	return record != NULL ? begin_in(section, record) : fail_for_memory(section);
 }
 
 /* As in read.c, what is rare ends in a call that returns for this function, which so saves no registers. */
 enum weir_status weir_read_section_begin(weir_read_section *section)
 {
 	struct weiri_record *record = weiri_record_mine;
-	uint64_t outer, era;
 
 	if (WEIRI_UNLIKELY(record == NULL))
 		return begin_first_time(section);
@@ -106,10 +115,7 @@ enum weir_status weir_read_section_begin(weir_read_section *section)
 		return WEIR_INVALID_ARGUMENT;
 	if (WEIRI_UNLIKELY(section->record != NULL))
 		return WEIR_FAILED_PRECONDITION;
-	era = weiri_section_reserve(record, &outer);
-	if (WEIRI_UNLIKELY(era != 0))
-		return begin_in_another_era(section, record, era);
-	return open_in(section, record, outer);
+	return begin_in(section, record);
 }
 
 /* Returns the record in which the section is open, or NULL if it is not open on this thread. */

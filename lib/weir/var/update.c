@@ -171,13 +171,14 @@ static WEIRI_COLD void back_off(unsigned lost)
 static WEIRI_COLD void lose(weir_var *var, struct race *race)
 {
 	uint64_t now = weir_now_ns(), attempt;
+	unsigned since = race->lost++; /* attempts since the first that was lost */
 
-	if (race->lost == 0)
+	back_off(since);
+	if (since == 0)
 		race->begun_ns = now;
-	back_off(race->lost++);
-	if (race->lost <= weiri_way_patience || now - race->begun_ns < weiri_way_patience_ns)
+	if (since == 0 || since < weiri_way_patience || now - race->begun_ns < weiri_way_patience_ns)
 		return;
-	attempt = (now - race->begun_ns) / (race->lost - 1);
+	attempt = (now - race->begun_ns) / since;
 	weiri_way_ask(var, weir_deadline_in(2 * attempt < LONGEST_WAY_NS ? 2 * attempt : LONGEST_WAY_NS), race->has_asked);
 	race->has_asked = true;
 }
