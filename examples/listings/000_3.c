@@ -22,7 +22,7 @@ struct program {
 static enum weir_status producer(weir_coordinator *coordinator, void *context, weir_error *error)
 {
 	struct program *p = context;
-	struct timespec interval = {.tv_nsec = 10000000};
+	struct timespec interval = {.tv_nsec = 200000};
 
 	(void)coordinator;
 	for (int i = 0; i < MATRICES; i++) {

@@ -3,11 +3,11 @@
  *
  * The runner's threads are blocked in the full queue when the loop ends. The request for a stop closes
  * the queue, which ends their enqueues, so the join returns at once. The listing makes 1,000,000
- * steps; 1,000 show the same.
+ * steps; 100 show the same.
  */
 #include "training.h"
 
-enum { STEPS = 1000 };
+enum { STEPS = 100 };
 
 int main(void)
 {

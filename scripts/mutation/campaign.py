@@ -43,8 +43,12 @@ class Table:
             self.write()
 
     def forget(self, known):
-        """Drops the rows of mutants that no longer exist."""
-        stale = [key for key in self.rows if key not in known]
+        """
+        Drops the rows of mutants that no longer exist. Of a file without any mutant, nothing is known: clang may lack a header here.
+        The rows of a file that is gone are reported by scripts/check_mutants.
+        """
+        files = {key[0] for key in known}
+        stale = [key for key in self.rows if key not in known and key[0] in files]
         for key in stale:
             del self.rows[key]
         if stale:
@@ -59,7 +63,7 @@ class Table:
 def find_all(root, jobs):
     """Returns all mutants. If no source and no header has changed, they come from a cache."""
     digest = hashlib.sha256()
-    for path in [*sorted(root.glob("lib/*/*/*.[ch]")), *sorted(root.glob("include/weir/**/*.h")), root / "scripts" / "mutation" / "meaning.py"]:
+    for path in [*sorted(root.glob("lib/*/*/*.[ch]")), *sorted(root.glob("include/weir/**/*.h")), pathlib.Path(meaning.__file__)]:
         digest.update(path.read_bytes())
     cache = root / "build" / "meaning.found"
     if cache.is_file():
@@ -95,7 +99,7 @@ class Campaign:
         every = find_all(root, options.jobs)
         self.drawn = meaning.sample(every, options.seed, options.count, options.least, {*self.killers.rows, *self.explained})
         self.total = len(every)
-        self.killers.forget({meaning.key_of(m) for m in every})
+        self.known = {meaning.key_of(m) for m in every}
         self.result = {}
 
     def is_asked_for(self, m):
@@ -117,6 +121,7 @@ class Campaign:
             return 0
         if self.options.table:
             return self.summary([])
+        self.killers.forget(self.known)  # Only a run that tries mutants writes: to list is to read.
         numbers = meaning.numbered(self.drawn)
         copy = schemata.Copy(self.root, self.drawn, numbers)
         kinds = [kind for kind in trials.KINDS if kind in (self.options.by or trials.KINDS)]

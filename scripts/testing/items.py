@@ -26,9 +26,8 @@ SLOW_CHECKS = ("checks", "dev")  # These check the other checks, and what ./dev 
 MODEL_LONG_TIMES = 24
 # A program of the model checker runs in parts of so many scopes, so that all processors share its work evenly.
 SCOPES_AT_ONCE = 8
-# How often a listing runs under ThreadSanitizer. A run takes some 20 ms, of these 550 and 270.
+# How often a listing runs under ThreadSanitizer.
 LISTING_RUNS = 100
-LONG_LISTINGS = ("listing_000_3", "listing_003_5")
 SLOWDOWN = {"release": 1, "valgrind": 50, **dict.fromkeys(MACHINES, 20)}
 SANITIZER_SLOWDOWN = 5
 # If no operation of a scenario completes for so long by the clock, the harness reports which thread waits for what.
@@ -38,14 +37,12 @@ STRESS_GRACE_SECONDS = 120
 STRESS_SEED = os.environ.get("WEIR_STRESS_SEED", str(time.time_ns() % 1_000_000_007))
 
 # model_long: larger scopes of the model checker, each in a process of its own. valgrind_all: nearly all unit tests under valgrind.
-# listing_runs: how often each of LONG_LISTINGS runs under ThreadSanitizer.
-Form = collections.namedtuple("Form", "logs model_long valgrind_all stress_seconds fuzz_seconds listing_runs")
+Form = collections.namedtuple("Form", "logs model_long valgrind_all stress_seconds fuzz_seconds")
 
 
 def form_of_environment(logs):
     is_long = "WEIR_MODEL_LONG" in os.environ
-    return Form(logs, is_long, is_long, os.environ.get("WEIR_STRESS_SECONDS", "0.5"), os.environ.get("WEIR_FUZZ_SECONDS", "25"),
-                LISTING_RUNS if is_long else 1)
+    return Form(logs, is_long, is_long, os.environ.get("WEIR_STRESS_SECONDS", "0.5"), os.environ.get("WEIR_FUZZ_SECONDS", "25"))
 
 
 class Keep:
@@ -101,7 +98,7 @@ def program_items(variant, suite, keep, form):
         if keep.matches(test["name"]) and not (script and variant in MACHINES):
             log = form.logs / f"{suite}-{variant}" / f"{test['name']}.log"
             is_repeated = SANITIZER_OF.get(variant) == "thread" and test["name"].startswith("listing_")
-            runs = 1 if not is_repeated else form.listing_runs if test["name"] in LONG_LISTINGS else LISTING_RUNS
+            runs = LISTING_RUNS if is_repeated else 1
             yield Item(test["name"], lambda test=test, log=log, runs=runs: repeated(
                 runs, test["name"], [*prefix, *test["cmd"]], test["timeout"] * slowdown, log, test["env"]), test["cmd"],
                 sources=TREE if script else ())
