@@ -433,6 +433,55 @@ Test(dataset_start, a_cancelled_operation_loses_no_element)
 	finish(dataset, iterator, pool);
 }
 
+/* Its first call starts two operations, which find the turn taken; its second one ends the first of them. */
+struct canceller {
+	weir_iterator *iterator;
+	weir_pending *operations[2];
+	struct given given[2];
+	int64_t next;
+};
+
+static enum weir_status start_and_cancel(void *context, void *state, weir_tensor *out[], weir_error *error)
+{
+	struct canceller *all = context;
+
+	(void)state, (void)error;
+	for (size_t i = 0; i < 2 && all->next == 0; i++)
+		all->operations[i] = start(all->iterator, &all->given[i]);
+	if (all->next == 1)
+		weir_pending_cancel(all->operations[0], NULL);
+	return weir_tensor_scalar_i64(all->next++, &out[0]);
+}
+
+/* The thread that gives up the turn polls for them. The completion of the one that ends must not pass this turn on. */
+Test(dataset_start, a_function_that_cancels_an_operation_keeps_the_turn)
+{
+	struct canceller all = {.iterator = NULL};
+	struct weir_dataset_generator generator = {WEIR_DATASET_GENERATOR_INIT, .next = start_and_cancel, .context = &all};
+	enum weir_dtype dtype = WEIR_I64;
+	struct weir_dataset_options options = {WEIR_DATASET_OPTIONS_INIT, .flags = WEIR_DATASET_SHORT, .dtypes = &dtype,
+	                                       .width = 1};
+	weir_pool *pool = data_pool(0);
+	weir_dataset *dataset = NULL;
+	int64_t number = -1;
+
+	cr_assert_eq(weir_dataset_generate(&generator, &options, &dataset, NULL), WEIR_OK);
+	all.iterator = data_iterate(dataset, pool);
+	cr_assert_eq(data_next(all.iterator, &number, NULL), WEIR_OK);
+	cr_expect_eq(number, 0);
+	cr_expect_eq(weir_pool_help(pool, SIZE_MAX), 0, "a task was given the turn of this thread");
+	for (size_t i = 0; i < 2; i++) {
+		await(&all.given[i]);
+		weir_pending_release(all.operations[i]);
+	}
+	cr_expect_eq(all.given[0].status, WEIR_CANCELLED);
+	cr_expect_eq(all.given[1].status, WEIR_OK);
+	cr_expect_eq(all.given[1].number, 1);
+	cr_expect_eq(data_next(all.iterator, &number, NULL), WEIR_OK);
+	cr_expect_eq(number, 2);
+	finish(dataset, all.iterator, pool);
+}
+
 Test(dataset_start, destroy_ends_operations_that_wait)
 {
 	weir_pool *pool = data_pool(0);

@@ -81,6 +81,31 @@ Test(give_way, each_kind_of_write_waits_until_the_moment_and_only_once)
 	}
 }
 
+static enum weir_status increment(void *context, const weir_read *current, weir_value *next, weir_error *error)
+{
+	(void)context, (void)current, (void)error;
+	++*(int64_t *)next->room;
+	return WEIR_OK;
+}
+
+/* It would be made in place, which is quicker than all that the others are asked for. */
+Test(give_way, an_update_of_an_inline_value_waits_until_the_moment)
+{
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .kind = WEIR_VAR_INLINE, .size = sizeof(int64_t)};
+	int64_t zero = 0;
+	uint64_t until;
+	weir_var *var;
+
+	cr_assert_eq(weir_var_create_value(WEIR_VALUE_OF(zero), &options, &var, NULL), WEIR_OK);
+	until = weir_deadline_in(short_ns);
+	weiri_way_ask(var, until, false);
+	cr_assert_eq(weir_var_update_value(var, increment, NULL, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
+	cr_assert_geq(weir_now_ns(), until);
+	cr_assert_eq(asked(var), 0u);
+	weiri_way_free(var);
+	weir_var_destroy(var, NULL);
+}
+
 Test(give_way, a_write_whose_deadline_has_passed_does_not_wait)
 {
 	weir_var *var = variable(1), *other = variable(2);

@@ -487,9 +487,11 @@ static struct waker *waker_here(const weir_iterator *iterator)
 /* Called with the turn that an attempt left. Returns true if something is kept, and the turn given up. */
 static bool poll_for_operation(weir_iterator *iterator, struct waker *waker)
 {
-	bool is_found = poll_and_keep(iterator, WEIRI_HELP_NEVER, false);
+	bool is_found;
 
+	/* First: a function of the pipeline may cancel an operation, whose completion would pass the turn on. */
 	waker->has_turn = false;
+	is_found = poll_and_keep(iterator, WEIRI_HELP_NEVER, false);
 	if (is_found)
 		weiri_turn_give(&iterator->turn);
 	weiri_gate_leave(&iterator->calls); /* `windows`, or the call that starts an operation, keeps the iterator */

@@ -250,8 +250,9 @@ static WEIRI_NOINLINE enum weir_status update_value(weir_var *var, weir_update_v
 enum weir_status weir_var_update_value(weir_var *var, weir_update_value_fn *fn, void *context, uint64_t deadline_ns,
                                        weir_read *published, weir_error *error)
 {
+	/* [relaxed] W1 of give_way.h. An attempt in place would not wait, so update_value() does. */
 	if (WEIRI_LIKELY(var != NULL && fn != NULL && published == NULL && var->kind == WEIR_VAR_INLINE &&
-	                 var->history == 0)) {
+	                 var->history == 0 && weiri_load_relaxed(&var->way.asked) == 0)) {
 		int outcome = weiri_update_in_place(var, fn, context, error);
 
 		if (WEIRI_LIKELY(outcome != WEIRI_LOST && outcome != WEIRI_UNFIT))
