@@ -171,6 +171,7 @@ const struct read_contender *const bench_readers[] = {
 	&xenium_ebr_contender,
 	&xenium_nebr_contender,
 	&xenium_debra_contender,
+	&xenium_stamp_it_contender,
 #endif
 #ifdef WEIR_BENCH_RUST
 	&crossbeam_epoch_contender,

@@ -13,7 +13,7 @@ struct bench_cell {
 	const struct bench_workload *workload;
 	const struct bench_about *about;
 	const void *contender;
-	unsigned count;     /* of samples */
+	unsigned count;     /* of samples; 0: nothing moved in any run, and the cell has no figure */
 	unsigned disturbed; /* samples that are disturbed although they were repeated */
 	unsigned repeated;  /* runs that were discarded because they were disturbed */
 	double values[BENCH_MAX_REPEAT], beside[BENCH_MAX_REPEAT], others[BENCH_MAX_REPEAT];

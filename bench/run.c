@@ -95,7 +95,7 @@ static void measure_cell(struct progress *progress, struct bench_cell *cell, int
 	noise = counts ? run_quietly(progress, cell, &sample) : run_once(cell, &sample);
 	if (sample.wrong[0] != '\0') {
 		memcpy(cell->wrong, sample.wrong, sizeof(cell->wrong));
-	} else if (counts) {
+	} else if (counts && !sample.idle) {
 		keep(cell, &sample, &noise);
 	}
 	bench_histogram_destroy(sample.ticks);

@@ -36,6 +36,8 @@ struct bench_sample {
 	struct bench_series series;
 	/* the length of the window, and the processor time of this program in it */
 	uint64_t window_ns, processor_ns;
+	/* 1: nothing moved, as can be in a short run on a busy machine, so this run has no figure */
+	int idle;
 	/* not empty: items were lost or duplicated, and there is no figure */
 	char wrong[160];
 };

@@ -70,12 +70,6 @@ static void work(struct bench_crew *crew, unsigned index)
 		consume(s);
 }
 
-/* In a short run on a busy machine it may be that no value comes. */
-static double polls_for_a_value(const struct scene *s)
-{
-	return s->got != 0 ? (double)s->polls / (double)s->got : 0;
-}
-
 static void measure(const struct bench_workload *workload, const void *contender, struct bench_sample *sample)
 {
 	struct scene s = {.contender = contender, .producers = workload->left};
@@ -94,8 +88,11 @@ static void measure(const struct bench_workload *workload, const void *contender
 		               (unsigned long long)put, (unsigned long long)s.got);
 		return;
 	}
+	sample->idle = s.got == 0;
+	if (sample->idle)
+		return;
 	sample->value = (double)s.got * 1000 / (double)s.elapsed_ns;
-	sample->beside = polls_for_a_value(&s);
+	sample->beside = (double)s.polls / (double)s.got;
 	sample->operations = (double)s.got;
 }
 
@@ -147,13 +144,17 @@ static void measure_newest(const struct bench_workload *workload, const void *co
 	bench_crew_run(&crew, sample);
 	s.contender->destroy(s.self);
 	put = atomic_load_explicit(&s.put, memory_order_relaxed);
-	if ((s.got == 0 && put != 0) || s.got > put + 1) {
+	/* The end is a value too. It is always seen, and may be the only one. */
+	if (s.got == 0 || s.got > put + 1) {
 		(void)snprintf(sample->wrong, sizeof(sample->wrong), "%llu values were written, %llu were seen",
 		               (unsigned long long)put, (unsigned long long)s.got);
 		return;
 	}
+	sample->idle = put == 0;
+	if (sample->idle)
+		return;
 	sample->value = (double)put * 1000 / (double)s.elapsed_ns;
-	sample->beside = polls_for_a_value(&s);
+	sample->beside = (double)s.polls / (double)s.got;
 	sample->operations = (double)put;
 }
 

@@ -129,6 +129,10 @@ static void print_row(const struct bench_table *table, const struct bench_cell *
 		(void)printf(" %sWRONG: %s%s\n", style(RED), cell->wrong, style(PLAIN));
 		return;
 	}
+	if (cell->count == 0) {
+		(void)printf(" no figure: nothing moved\n");
+		return;
+	}
 	if (cell->workload->latency) {
 		print_latencies(cell);
 	} else {
@@ -168,6 +172,8 @@ int bench_write_csv(const struct bench_plan *plan, const char *path)
 			              cell->about->name, table->workload.left + table->workload.right, table->workload.unit);
 			if (cell->wrong[0] != '\0') {
 				(void)fprintf(out, "WRONG,,,0,0\n");
+			} else if (cell->count == 0) {
+				(void)fprintf(out, ",,,0,0\n");
 			} else {
 				(void)fprintf(out, "%.4f,%.4f,%.4f,%u,%u\n", bench_cell_quantile(cell, 0.5),
 				              bench_cell_quantile(cell, 0.25), bench_cell_quantile(cell, 0.75), cell->count,

@@ -33,7 +33,7 @@ extern const struct read_contender weir_shared_read_contender, weir_read_contend
 	urcu_bp_inlined_contender, urcu_count_read_contender, urcu_mb_called_contender, urcu_mb_inlined_contender,
 	urcu_memb_called_contender, urcu_memb_inlined_contender, urcu_qsbr_called_contender, urcu_qsbr_inlined_contender,
 	xenium_debra_contender, xenium_ebr_contender, xenium_he_contender, xenium_hp_contender, xenium_lfrc_contender,
-	xenium_nebr_contender, xenium_qsbr_contender;
+	xenium_nebr_contender, xenium_qsbr_contender, xenium_stamp_it_contender;
 extern const struct update_contender weir_update_contender, weir_inline_update_contender, weir_pointer_update_contender,
 	mutex_update_contender, shared_ptr_update_contender, urcu_update_contender, arc_swap_update_contender,
 	left_right_update_contender;

@@ -11,6 +11,7 @@
 #include <xenium/reclamation/hazard_pointer.hpp>
 #include <xenium/reclamation/lock_free_ref_count.hpp>
 #include <xenium/reclamation/quiescent_state_based.hpp>
+#include <xenium/reclamation/stamp_it.hpp>
 
 #include "reads.hh"
 
@@ -21,7 +22,13 @@ namespace schemes = xenium::reclamation;
 const char version[] = "xenium " WEIR_BENCH_XENIUM_VERSION;
 const char lacks[] = "takes no reference; a stopped reader keeps all memory";
 
-template <class Scheme> struct under {
+/*
+ * Unlink is the order in which a write replaces the pointer. stamp_it needs seq_cst: a retired value gets a stamp that is read after
+ * the pointer was replaced, and a reader that draws a later stamp must see the replacement. Its authors' structures unlink by a
+ * compare-and-swap, which is such a fence on x86. With a plain store the stamp could be read first, and a value that a reader had
+ * found was freed under it.
+ */
+template <class Scheme, std::memory_order Unlink = std::memory_order_release> struct under {
 	template <size_t N> struct node : Scheme::template enable_concurrent_ptr<node<N>> {
 		explicit node(uint64_t value) : value(value)
 		{
@@ -78,7 +85,7 @@ template <class Scheme> struct under {
 			guard old;
 
 			old.acquire(current, std::memory_order_acquire);
-			current.store(new node<N>(value), std::memory_order_release);
+			current.store(new node<N>(value), Unlink);
 			old.reclaim();
 		}
 
@@ -93,6 +100,7 @@ template <size_t N> using epochs = under<schemes::epoch_based<>>::cell<N>;
 template <size_t N> using new_epochs = under<schemes::new_epoch_based<>>::cell<N>;
 template <size_t N> using debra = under<schemes::debra<>>::cell<N>;
 template <size_t N> using quiescent_states = under<schemes::quiescent_state_based>::cell<N>;
+template <size_t N> using stamp_it = under<schemes::stamp_it, std::memory_order_seq_cst>::cell<N>;
 
 } // namespace
 
@@ -106,4 +114,5 @@ const read_contender xenium_nebr_contender = bench::read<new_epochs>({"xenium ne
 const read_contender xenium_debra_contender = bench::read<debra>({"xenium debra", version, lacks, 1});
 const read_contender xenium_qsbr_contender =
 	bench::read<quiescent_states>({"xenium quiescent_state_based", version, lacks, 1});
+const read_contender xenium_stamp_it_contender = bench::read<stamp_it>({"xenium stamp_it", version, lacks, 1});
 }
