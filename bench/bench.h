@@ -131,6 +131,7 @@ struct read_contender {
 	 */
 	uint64_t (*scan_many)(void *self, uint64_t count);
 	void (*write)(void *self, uint64_t value);
+	size_t most_bytes; /* 0: a value may have any size */
 };
 
 /*

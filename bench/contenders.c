@@ -131,6 +131,7 @@ const struct ring_contender *const bench_shuffle_tries[] = {
 const struct read_contender *const bench_readers[] = {
 	&weir_read_contender,
 	&weir_look_contender,
+	&weir_inline_read_contender,
 	&weir_cache_contender,
 	&weir_read_section_contender,
 #ifdef WEIR_BENCH_SHARED
@@ -140,6 +141,7 @@ const struct read_contender *const bench_readers[] = {
 	&weir_urcu_read_contender,
 #endif
 	&acquire_read_contender,
+	&handle_floor_contender,
 	&hazard_fence_read_contender,
 	&hazard_membarrier_read_contender,
 #ifdef WEIR_BENCH_XENIUM
@@ -226,6 +228,7 @@ const struct snapshot_contender *const bench_snapshots[] = {
 	&weir_snapshot_contender,
 	&weir_inline_snapshot_contender,
 	&mutex_snapshot_contender,
+	&snapshot_floor_contender,
 	NULL,
 };
 

@@ -138,8 +138,10 @@ static void plan_one(struct bench_plan *plan, struct bench_shape shape, size_t b
 	}
 	planned = bench_plan_workload(plan, &w);
 	for (size_t i = 0; planned != NULL && bench_readers[i] != NULL; i++) {
-		if (!scans || bench_readers[i]->scan_many != NULL)
-			bench_plan_contender(plan, planned, &bench_readers[i]->about, bench_readers[i]);
+		const struct read_contender *reader = bench_readers[i];
+
+		if ((!scans || reader->scan_many != NULL) && (reader->most_bytes == 0 || bytes <= reader->most_bytes))
+			bench_plan_contender(plan, planned, &reader->about, reader);
 	}
 }
 
@@ -161,7 +163,8 @@ static const char *const explain[][2] = {
                   "to a sum, and releases it. The figure is nanoseconds of processor time per "
                   "read. Weir's handle is taken and released by calls of the library, which is inside the program, "
                   "except \"shared library\"; \"+ "
-                  "data\" also asks the library for the address of the value. \"weir section of 16\" takes "
+                  "data\" also asks the library for the address of the value, and the handle of an inline variable "
+                  "shows it. \"weir section of 16\" takes "
                   "no handles: it reads 16 times in each read section."},
 	{"N readers beside W writers",
      "the same while W threads replace the value as fast as they can. Writes are counted, too, "

@@ -151,6 +151,88 @@ const struct update_contender weir_pointer_update_contender = {
 	.drop = drop,
 };
 
+/* -- reads of bytes ---------------------------------------------------------------------------- */
+
+enum { INLINE_MOST = 256 };
+
+struct read_scene {
+	weir_var *var;
+	size_t bytes;
+};
+
+static void *read_create(size_t bytes)
+{
+	struct read_scene *scene = malloc(sizeof(*scene));
+	uint64_t first[INLINE_MOST / sizeof(uint64_t)] = {0};
+
+	if (scene == NULL || bytes > INLINE_MOST)
+		exit(3);
+	*scene = (struct read_scene){inline_variable(first, bytes), bytes};
+	return scene;
+}
+
+static void read_destroy(void *self)
+{
+	struct read_scene *scene = self;
+
+	weir_var_destroy(scene->var, NULL);
+	free(scene);
+}
+
+static uint64_t read_many(void *self, uint64_t count)
+{
+	weir_var *var = ((struct read_scene *)self)->var;
+	uint64_t sum = 0;
+
+	for (uint64_t i = 0; i < count; i++) {
+		weir_read read;
+
+		if (weir_var_read(var, &read) != WEIR_OK)
+			exit(3);
+		sum += *(const uint64_t *)read.data;
+		weir_read_release(&read);
+	}
+	return sum;
+}
+
+static uint64_t scan_many(void *self, uint64_t count)
+{
+	struct read_scene *scene = self;
+	uint64_t torn = 0;
+
+	for (uint64_t i = 0; i < count; i++) {
+		weir_read read;
+
+		if (weir_var_read(scene->var, &read) != WEIR_OK)
+			exit(3);
+		torn += (uint64_t)bench_torn(read.data, scene->bytes);
+		weir_read_release(&read);
+	}
+	return torn;
+}
+
+static void read_write(void *self, uint64_t value)
+{
+	struct read_scene *scene = self;
+	uint64_t words[INLINE_MOST / sizeof(uint64_t)];
+
+	for (size_t i = 0; i < scene->bytes / sizeof(words[0]); i++)
+		words[i] = value;
+	if (weir_var_assign_value(scene->var, weir_value_inline(words, scene->bytes), WEIR_NO_DEADLINE, NULL, NULL) !=
+	    WEIR_OK)
+		exit(3);
+}
+
+const struct read_contender weir_inline_read_contender = {
+	.about = {.name = "weir handle (inline)", .lock_free = 1},
+	.create = read_create,
+	.destroy = read_destroy,
+	.read_many = read_many,
+	.scan_many = scan_many,
+	.write = read_write,
+	.most_bytes = INLINE_MOST,
+};
+
 /* -- commits and snapshots --------------------------------------------------------------------- */
 
 struct scene {
