@@ -302,12 +302,11 @@ void weiri_parts_release(weir_tensor *parts[], size_t width)
 enum weir_status weiri_parts_check(const weir_dataset *dataset, weir_tensor *parts[], weir_error *error)
 {
 	for (size_t i = 0; i < dataset->width; i++) {
-		const char *got = parts[i] == NULL ? "nothing" : weir_dtype_name(weir_tensor_dtype(parts[i]));
-
 		if (parts[i] != NULL && weir_tensor_dtype(parts[i]) == dataset->dtypes[i])
 			continue;
 		(void)weiri_dataset_fail(dataset, error, WEIR_INVALID_ARGUMENT,
-		                         "component %zu: the function gave %s, expected %s", i, got,
+		                         "component %zu: the function gave %s, expected %s", i,
+		                         parts[i] == NULL ? "nothing" : weir_dtype_name(weir_tensor_dtype(parts[i])),
 		                         weir_dtype_name(dataset->dtypes[i]));
 		weiri_parts_release(parts, dataset->width);
 		return WEIR_INVALID_ARGUMENT;
