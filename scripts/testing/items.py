@@ -26,8 +26,8 @@ SLOW_CHECKS = ("checks", "dev")  # These check the other checks, and what ./dev 
 MODEL_LONG_TIMES = 24
 # A program of the model checker runs in parts of so many scopes, so that all processors share its work evenly.
 SCOPES_AT_ONCE = 8
-# How often a listing runs under ThreadSanitizer.
-LISTING_RUNS = 100
+# How often a listing runs under ThreadSanitizer: gcc's finds what it finds by repetition, clang's looks again with other code.
+LISTING_RUNS = {"tsan": 100, "clang-tsan": 10}
 SLOWDOWN = {"release": 1, "valgrind": 50, **dict.fromkeys(MACHINES, 20)}
 SANITIZER_SLOWDOWN = 5
 # If no operation of a scenario completes for so long by the clock, the harness reports which thread waits for what.
@@ -97,8 +97,7 @@ def program_items(variant, suite, keep, form):
         # Scripts check files and output, which are the same on every machine.
         if keep.matches(test["name"]) and not (script and variant in MACHINES):
             log = form.logs / f"{suite}-{variant}" / f"{test['name']}.log"
-            is_repeated = SANITIZER_OF.get(variant) == "thread" and test["name"].startswith("listing_")
-            runs = LISTING_RUNS if is_repeated else 1
+            runs = LISTING_RUNS.get(variant, 1) if test["name"].startswith("listing_") else 1
             yield Item(test["name"], lambda test=test, log=log, runs=runs: repeated(
                 runs, test["name"], [*prefix, *test["cmd"]], test["timeout"] * slowdown, log, test["env"]), test["cmd"],
                 sources=TREE if script else ())
