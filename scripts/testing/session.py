@@ -106,7 +106,8 @@ def run_programs(session, variant, keep, form):
 
 
 def run_model(session, variant, keep, form):
-    session.suite(f"model checker, {variant}", model_items(variant, keep, form))
+    # Counts take minutes of one processor and do not depend on its load, so the model checker runs beside them.
+    session.suite(f"counts, model checker, {variant}", [*program_items(variant, "counted", keep, form), *model_items(variant, keep, form)])
     session.suite(f"what is complete, {variant}", complete_items(variant, form))
 
 
