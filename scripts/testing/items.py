@@ -42,7 +42,7 @@ Form = collections.namedtuple("Form", "logs model_long valgrind_all stress_secon
 
 def form_of_environment(logs):
     is_long = "WEIR_MODEL_LONG" in os.environ
-    return Form(logs, is_long, is_long, os.environ.get("WEIR_STRESS_SECONDS", "0.5"), os.environ.get("WEIR_FUZZ_SECONDS", "25"))
+    return Form(logs, is_long, is_long, os.environ.get("WEIR_STRESS_SECONDS", "0.5"), os.environ.get("WEIR_FUZZ_SECONDS", "15"))
 
 
 class Keep:
