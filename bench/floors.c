@@ -47,6 +47,7 @@ struct row {
 	bool is_base; /* the rates of the rows behind it are compared with its rate */
 	void (*update)(void);
 	void (*read)(size_t at);
+	uint64_t (*newest)(void); /* the value; each update adds 1 */
 };
 
 /* What the two threads share: each on lines of its own. */
@@ -105,13 +106,28 @@ static uint64_t sum_of(const uint64_t words[])
 
 static void read_variable(size_t at)
 {
-	if (shared.handles[at].data != NULL) {
-		shared.looked_at += sum_of(shared.handles[at].data);
+	const uint64_t *kept = shared.handles[at].data;
+
+	if (kept != NULL) {
+		if (sum_of(kept) != WORDS * kept[0])
+			fail("a kept value changed, so its check");
 		weir_read_release(&shared.handles[at]);
 	}
 	if (weir_var_read(shared.var, &shared.handles[at]) != WEIR_OK)
 		fail("a read");
 	shared.looked_at += *(const uint64_t *)shared.handles[at].data;
+}
+
+static uint64_t newest_in_variable(void)
+{
+	weir_read read;
+	uint64_t value;
+
+	if (weir_var_read(shared.var, &read) != WEIR_OK)
+		fail("a read");
+	value = *(const uint64_t *)read.data;
+	weir_read_release(&read);
+	return value;
 }
 
 /* -- a mutex ----------------------------------------------------------------------------------- */
@@ -130,6 +146,11 @@ static void read_under_mutex(size_t at)
 	(void)pthread_mutex_lock(&shared.mutex);
 	shared.copies[at] = shared.under_mutex;
 	(void)pthread_mutex_unlock(&shared.mutex);
+}
+
+static uint64_t newest_under_mutex(void)
+{
+	return shared.under_mutex.words[0];
 }
 
 /* -- bare accesses ----------------------------------------------------------------------------- */
@@ -199,6 +220,12 @@ static void keep_and_ask_stamp(size_t at)
 {
 	keep(at);
 	shared.looked_at += atomic_load_explicit(&shared.kept[at]->stamp, memory_order_relaxed);
+}
+
+static uint64_t newest_bare(void)
+{
+	return atomic_load_explicit(&atomic_load_explicit(&shared.head, memory_order_relaxed)->words[0],
+	                            memory_order_relaxed);
 }
 
 /* No reader. */
@@ -296,15 +323,15 @@ static double median(double samples[], size_t count)
 }
 
 static const struct row rows[] = {
-	{"alone: mutex", true, update_under_mutex, rest},
-	{"alone: bare, CAS", false, update_by_exchange, rest},
-	{"alone: weir_var_update_value", false, update_variable, rest},
-	{"mutex; the reader copies", true, update_under_mutex, read_under_mutex},
-	{"bare, CAS; the reader looks at the head", false, update_by_exchange, look_at_head},
-	{"bare, CAS; the reader keeps 8", false, update_by_exchange, keep},
-	{"bare, CAS; the reader keeps 8, asks a stamp", false, update_by_exchange, keep_and_ask_stamp},
-	{"bare, a store; the reader keeps 8", false, update_by_store, keep},
-	{"weir_var_update_value; weir_var_read keeps 8", false, update_variable, read_variable},
+	{"alone: mutex", true, update_under_mutex, rest, newest_under_mutex},
+	{"alone: bare, CAS", false, update_by_exchange, rest, newest_bare},
+	{"alone: weir_var_update_value", false, update_variable, rest, newest_in_variable},
+	{"mutex; the reader copies", true, update_under_mutex, read_under_mutex, newest_under_mutex},
+	{"bare, CAS; the reader looks at the head", false, update_by_exchange, look_at_head, newest_bare},
+	{"bare, CAS; the reader keeps 8", false, update_by_exchange, keep, newest_bare},
+	{"bare, CAS; the reader keeps 8, asks a stamp", false, update_by_exchange, keep_and_ask_stamp, newest_bare},
+	{"bare, a store; the reader keeps 8", false, update_by_store, keep, newest_bare},
+	{"weir_var_update_value; weir_var_read keeps 8", false, update_variable, read_variable, newest_in_variable},
 };
 
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
@@ -323,7 +350,11 @@ static void measure(uint64_t milliseconds, size_t repetitions)
 		size_t base = 0;
 
 		for (size_t i = 0; i < ROWS; i++) {
+			uint64_t before = rows[i].newest();
 			double took = (double)run(&rows[i], milliseconds * 1000000);
+
+			if (rows[i].newest() - before != shared.updates)
+				fail(rows[i].name);
 
 			samples[i].updates[repetition] = (double)shared.updates * 1e3 / took;
 			samples[i].reads[repetition] = (double)shared.reads * 1e3 / took;

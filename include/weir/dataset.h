@@ -364,7 +364,8 @@ WEIR_API enum weir_status weir_iterator_create(weir_dataset *dataset,
  * its element needs and no other thread has begun; it looks at its deadline and token only when it
  * waits. Elsewhere a call without deadline and token does so if the functions were measured to take
  * less than 0.1 ms, and no task of a prefetch is at it; a function that suddenly takes longer then
- * delays the end of this call.
+ * delays the end of this call. Before it returns, a call may also read elements for operations that
+ * wait (weir_iterator_start_next()), where all stages are known or short.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_iterator_next(weir_iterator *iterator, uint64_t deadline_ns,
