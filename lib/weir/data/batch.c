@@ -98,9 +98,11 @@ static bool is_copied(const struct batch *batch, const weir_tensor *row)
 static bool is_row_of(const weir_tensor *batch, const weir_tensor *row)
 {
 	uint32_t rank = row->shape.rank;
+	bool is_odd = batch->shape.rank != rank + 1;
 
-	return batch->shape.rank == rank + 1 &&
-	       memcmp(&batch->shape.dims[1], row->shape.dims, rank * sizeof(row->shape.dims[0])) == 0;
+	for (uint32_t i = 0; !is_odd && i < rank; i++)
+		is_odd = batch->shape.dims[i + 1] != row->shape.dims[i];
+	return !is_odd;
 }
 
 /* Copies row `held`, and takes the references. */

@@ -16,13 +16,11 @@ static void release_memory(struct weiri_elements *elements, const weir_allocator
 	              alignof(weir_tensor *));
 }
 
-bool weiri_elements_make_room(struct weiri_elements *elements, size_t most, const weir_allocator *allocator)
+bool weiri_elements_grow(struct weiri_elements *elements, size_t most, const weir_allocator *allocator)
 {
 	size_t room = elements->room < FIRST_ROOM ? FIRST_ROOM : elements->room * 2, bytes;
 	weir_tensor **parts;
 
-	if (elements->count < elements->room)
-		return true;
 	if (room > most)
 		room = most;
 	if (!weiri_multiply(room, elements->width * sizeof(weir_tensor *), &bytes))

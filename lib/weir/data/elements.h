@@ -18,12 +18,18 @@ static inline weir_tensor **weiri_elements_at(const struct weiri_elements *eleme
 	return elements->parts + i * elements->width;
 }
 
+/* For a list without room. */
+WEIRI_MUST_CHECK bool weiri_elements_grow(struct weiri_elements *elements, size_t most,
+                                          const weir_allocator *allocator);
 /*
  * Makes room for one more element; the list doubles, up to `most` elements. Returns false if there is
  * no memory; the list is then as it was.
  */
-WEIRI_MUST_CHECK bool weiri_elements_make_room(struct weiri_elements *elements, size_t most,
-                                               const weir_allocator *allocator);
+WEIRI_MUST_CHECK static inline bool weiri_elements_make_room(struct weiri_elements *elements, size_t most,
+                                                             const weir_allocator *allocator)
+{
+	return elements->count < elements->room || weiri_elements_grow(elements, most, allocator);
+}
 /* Releases the references. */
 void weiri_elements_clear(struct weiri_elements *elements);
 /* Releases the references and the memory. */

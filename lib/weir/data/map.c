@@ -1,8 +1,10 @@
 /*
  * map.c - functions of the user for each element: map and filter.
  */
+#include "base/compiler.h"
 #include "base/error.h"
 #include "data/window.h"
+#include "tensor/object.h"
 
 /* -- map --------------------------------------------------------------------------------------- */
 
@@ -33,25 +35,80 @@ static enum weir_status check_width(const weir_dataset *dataset, weir_tensor *co
 	                          width, dataset->width);
 }
 
-/* Replaces an element of the input by one of the map. */
-static enum weir_status apply(const weir_dataset *dataset, weir_tensor *parts[], weir_error *error)
+/* The function failed, or gave something that was not promised. */
+static WEIRI_COLD enum weir_status refuse(const weir_dataset *dataset, enum weir_status status, weir_tensor *given[],
+                                          weir_error *error)
 {
-	weir_tensor *in[WEIR_DATASET_MAX_WIDTH], *given[WEIR_DATASET_MAX_WIDTH] = {NULL};
-	size_t in_width = dataset->inputs[0]->width;
-	enum weir_status status;
-
-	weiri_parts_move(in, parts, in_width);
-	error->message[0] = '\0';
-	status = ((const struct map *)(const void *)dataset)->fn(dataset->context, in, given, error);
-	weiri_parts_release(in, in_width);
 	status = status == WEIR_OK ? check_width(dataset, given, error) : weiri_dataset_blame(dataset, status, error);
 	if (status == WEIR_OK)
 		status = weiri_parts_check(dataset, given, error);
-	if (status == WEIR_OK)
-		weiri_parts_move(parts, given, dataset->width);
-	else
-		weiri_parts_release(given, WEIR_DATASET_MAX_WIDTH);
+	weiri_parts_release(given, WEIR_DATASET_MAX_WIDTH);
 	return status;
+}
+
+/*
+ * What a function gives: as many components as an element may have, although not more than promised. In two
+ * halves, each of which gcc clears by a few stores; all at once it would clear by a string instruction, 11 ns
+ * instead of 2 (Zen 4).
+ */
+enum { HALF = WEIR_DATASET_MAX_WIDTH / 2 };
+_Static_assert(WEIR_DATASET_MAX_WIDTH % 4 == 0, "halves, and groups of four, have no rest");
+union given {
+	weir_tensor *parts[WEIR_DATASET_MAX_WIDTH];
+	struct half {
+		weir_tensor *parts[HALF];
+	} halves[2];
+};
+
+static inline void clear(union given *given)
+{
+	given->halves[0] = (struct half){{NULL}};
+	given->halves[1] = (struct half){{NULL}};
+}
+
+/* Four at a time, since most functions promise one component, and all others are looked at, too. */
+static inline bool is_clear(const union given *given)
+{
+	uintptr_t left = 0;
+
+	for (size_t i = 0; i < WEIR_DATASET_MAX_WIDTH; i += 4)
+		left |= (uintptr_t)given->parts[i] | (uintptr_t)given->parts[i + 1] | (uintptr_t)given->parts[i + 2] |
+		        (uintptr_t)given->parts[i + 3];
+	return left == 0;
+}
+
+/* Moves what the function gave. Returns false, and has moved nothing, if it is not as promised. */
+static inline bool move_promised(const weir_dataset *dataset, weir_tensor *parts[], union given *given)
+{
+	size_t i = 0;
+
+	for (; i < dataset->width; i++) {
+		weir_tensor *part = given->parts[i];
+
+		if (WEIRI_UNLIKELY(part == NULL || part->dtype != dataset->dtypes[i]))
+			break;
+		parts[i] = part;
+		given->parts[i] = NULL;
+	}
+	if (WEIRI_LIKELY(i == dataset->width && is_clear(given)))
+		return true;
+	weiri_parts_move(given->parts, parts, i);
+	return false;
+}
+
+/* Replaces an element of the input by one of the map. */
+static enum weir_status apply(const weir_dataset *dataset, weir_tensor *parts[], weir_error *error)
+{
+	union given given;
+	enum weir_status status;
+
+	clear(&given);
+	error->message[0] = '\0';
+	status = ((const struct map *)(const void *)dataset)->fn(dataset->context, parts, given.parts, error);
+	weiri_parts_release(parts, dataset->inputs[0]->width);
+	if (WEIRI_LIKELY(status == WEIR_OK && move_promised(dataset, parts, &given)))
+		return WEIR_OK;
+	return refuse(dataset, status, given.parts, error);
 }
 
 static enum weir_status open_map(struct weiri_stage *stage, weir_error *error)

@@ -11,6 +11,7 @@
  * elements are still to come.
  */
 
+#include "base/compiler.h"
 #include "base/error.h"
 #include "base/uncancelled.h"
 #include "data/elements.h"
@@ -27,6 +28,7 @@ struct shuffle_stage {
 	struct weiri_stage stage; /* first */
 	struct weiri_stage *input;
 	uint64_t stream, draws;
+	uint64_t number; /* that of draw `draws` */
 	bool input_ended;
 	struct weiri_elements held; /* it grows, since the input may be short */
 };
@@ -60,14 +62,18 @@ static struct product scale(uint64_t number, uint64_t bound)
 #endif
 }
 
-/* A number below `bound`. A number whose low half would make some results likelier is drawn again. */
+/*
+ * A number below `bound`. A number whose low half would make some results likelier is drawn again: one below
+ * 2^64 mod bound, which is less than bound, so that hardly any draw needs the division (Lemire, TOMACS 2019).
+ */
 static size_t draw_below(struct shuffle_stage *mine, uint64_t bound)
 {
 	struct product product;
 
 	do {
-		product = scale(number_of(mine->stream, mine->draws++), bound);
-	} while (product.low < (0 - bound) % bound);
+		product = scale(mine->number, bound);
+		mine->number = number_of(mine->stream, ++mine->draws);
+	} while (WEIRI_UNLIKELY(product.low < bound) && product.low < (0 - bound) % bound);
 	return (size_t)product.high;
 }
 
@@ -80,6 +86,7 @@ static enum weir_status open_shuffle(struct weiri_stage *stage, weir_error *erro
 	mine->stream = number_of(shuffle->seed, 0);
 	if (!shuffle->same_each_time)
 		mine->stream = number_of(number_of(mine->stream, stage->reading->iteration), stage->pass);
+	mine->number = number_of(mine->stream, 0);
 	return weiri_stage_open_input(stage, stage->pass, &mine->input, error);
 }
 
@@ -111,7 +118,7 @@ static void fetch_next(const struct shuffle_stage *mine)
 {
 	size_t buffer = ((const struct shuffle *)(const void *)mine->stage.dataset)->buffer;
 	size_t bound = mine->input_ended ? mine->held.count : buffer;
-	size_t next = (size_t)(scale(number_of(mine->stream, mine->draws), bound).high);
+	size_t next = (size_t)scale(mine->number, bound).high;
 
 	if (next >= mine->held.count)
 		return; /* it has not come yet */

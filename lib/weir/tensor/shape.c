@@ -42,39 +42,23 @@ const char *weir_dtype_name(enum weir_dtype dtype)
 	return is_dtype(dtype) ? dtypes[dtype].name : "unknown";
 }
 
-/* Returns true if rank and dims are in range, and then sets *empty to whether a dim is 0. */
-static bool is_known(const weir_shape *shape, bool *empty)
-{
-	*empty = false;
-	if (shape == NULL || shape->rank > WEIR_MAX_RANK)
-		return false;
-	for (uint32_t i = 0; i < shape->rank; i++) {
-		if (shape->dims[i] < 0)
-			return false;
-		*empty |= shape->dims[i] == 0;
-	}
-	return true;
-}
-
 enum weir_status weir_shape_element_count(const weir_shape *shape, int64_t *elements)
 {
 	int64_t product = 1;
-	bool empty;
+	bool is_empty = false, is_too_large = false;
 
-	if (elements == NULL || !is_known(shape, &empty))
+	if (elements == NULL || shape == NULL || shape->rank > WEIR_MAX_RANK)
 		return WEIR_INVALID_ARGUMENT;
-	/*
-	 * Checked first, so that the order of the dims does not matter: [0, huge, huge] has no elements
-	 * either way.
-	 */
-	if (empty) {
-		*elements = 0;
-		return WEIR_OK;
-	}
-	for (uint32_t i = 0; i < shape->rank; i++)
-		if (__builtin_mul_overflow(product, shape->dims[i], &product))
+	for (uint32_t i = 0; i < shape->rank; i++) {
+		if (shape->dims[i] < 0)
 			return WEIR_INVALID_ARGUMENT;
-	*elements = product;
+		is_empty |= shape->dims[i] == 0;
+		is_too_large |= __builtin_mul_overflow(product, shape->dims[i], &product);
+	}
+	/* The order of the dims does not matter: [0, huge, huge] has no elements either way. */
+	if (is_too_large && !is_empty)
+		return WEIR_INVALID_ARGUMENT;
+	*elements = is_empty ? 0 : product;
 	return WEIR_OK;
 }
 

@@ -18,16 +18,15 @@
 enum weir_status weiri_tensor_measure(enum weir_dtype dtype, const weir_shape *shape, int64_t *elements, size_t *nbytes)
 {
 	int64_t count;
-	size_t size;
+	size_t size, each = weir_dtype_size(dtype); /* 0: there is no such dtype */
 	enum weir_status status = weir_shape_element_count(shape, &count);
 
 	if (status != WEIR_OK)
 		return status;
-	if (!weiri_tensor_is_dtype(dtype) || (uint64_t)count > SIZE_MAX)
+	if (each == 0 || (uint64_t)count > SIZE_MAX)
 		return WEIR_INVALID_ARGUMENT;
 	/* No object is larger than PTRDIFF_MAX, and that includes the header. */
-	if (!weiri_multiply((size_t)count, weir_dtype_size(dtype), &size) ||
-	    size > (size_t)PTRDIFF_MAX - sizeof(weir_tensor))
+	if (!weiri_multiply((size_t)count, each, &size) || size > (size_t)PTRDIFF_MAX - sizeof(weir_tensor))
 		return WEIR_INVALID_ARGUMENT;
 	*elements = count;
 	*nbytes = size;
@@ -122,7 +121,7 @@ static const struct weiri_value_kind tensors = {end_value, retire, footprint};
 
 /* -- creating ---------------------------------------------------------------------------------- */
 
-/* Makes a header with one reference and `behind` bytes behind it; the caller sets data. */
+/* Makes a header with one reference and `behind` bytes behind it; the caller sets data, elements and nbytes. */
 static weir_tensor *create_header(enum weiri_tensor_kind kind, enum weir_dtype dtype, const weir_shape *shape,
                                   size_t behind, const weir_allocator *allocator)
 {
@@ -135,7 +134,14 @@ static weir_tensor *create_header(enum weiri_tensor_kind kind, enum weir_dtype d
 	tensor = weiri_allocate(&from, size, WEIR_TENSOR_ALIGNMENT);
 	if (tensor == NULL)
 		return NULL;
-	*tensor = (weir_tensor){.dtype = dtype, .kind = kind, .shape.rank = shape->rank, .size = size, .allocator = from};
+	/* Field by field: gcc clears a struct of this size by a string instruction, 11 ns instead of 3 (Zen 4). */
+	tensor->dtype = dtype;
+	tensor->kind = kind;
+	tensor->size = size;
+	tensor->end.foreign.release = NULL;
+	tensor->end.foreign.context = NULL;
+	tensor->allocator = from;
+	tensor->shape = (weir_shape){.rank = shape->rank};
 	/* The remaining dims stay 0, whatever the caller's shape holds there. */
 	for (uint32_t i = 0; i < shape->rank; i++)
 		tensor->shape.dims[i] = shape->dims[i];
@@ -206,10 +212,18 @@ weir_tensor *weir_tensor_retain(weir_tensor *tensor)
 	return tensor;
 }
 
+/* The last reference is gone. Apart, since most releases are not the last one and need no registers saved. */
+static WEIRI_NOINLINE void end_with_owner(weir_tensor *tensor)
+{
+	do
+		tensor = end(tensor);
+	while (tensor != NULL && weiri_value_let_go(&tensor->value));
+}
+
 void weir_tensor_release(weir_tensor *tensor)
 {
-	while (tensor != NULL && weiri_value_let_go(&tensor->value))
-		tensor = end(tensor);
+	if (tensor != NULL && weiri_value_let_go(&tensor->value))
+		end_with_owner(tensor);
 }
 
 enum weir_dtype weir_tensor_dtype(const weir_tensor *tensor)
