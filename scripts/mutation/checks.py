@@ -120,7 +120,7 @@ SCOPES = {
     "run": ("sync", "coordinator"),
     "data": ("window", "iterator"),
     "ranks": (),
-    "rcu": ("host",),
+    "rcu": ("urcu", "host"),
     "lib/weir/reclaim/eras": ("stalls",),
     "lib/weir/reclaim/host": ("host",),
     "lib/weir/reclaim/magazine": ("value",),

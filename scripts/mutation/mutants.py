@@ -3,7 +3,7 @@ import collections
 import re
 
 LAYERS = ("weir/sync", "weir/reclaim", "weir/metrics", "weir/ring", "weir/store", "weir/shm", "weir/var", "weir/queue", "weir/inspect", "weir/run", "weir/data",
-         "flow/tuples", "flow/areas", "flow/table", "mpi/ranks")
+         "flow/tuples", "flow/areas", "flow/table", "mpi/ranks", "urcu/rcu")
 SOURCE = re.compile(rf"lib/({'|'.join(LAYERS)})/[a-z0-9_]+\.[ch]")
 
 # The next weaker orders of each operation: several if they drop different guarantees.

@@ -22,13 +22,14 @@
  *   P3  leave(place) -> detach: the last use of the host
  *   P4  start(flight) -> land(flight): the host, as the starting thread knows it. call_rcu() carries
  *       this too, but not where a checker sees it
+ *   P5  leave_place(place) -> take_place(place): the host that was taken away comes before the next one
  *   S   users and host of a place: seq_cst. A user counts itself and then reads the host; a detach
  *       takes the host away and then reads the count. One of them sees the other.
  * Progress: a peek is wait-free (peek.c). Starting a flight takes WEIR_URCU_STARTED steps, apart
  *   from call_rcu(). A thread that is stopped between taking a flight and call_rcu() uses up this
  *   flight. If that happens to all, grace periods are started no more, and the budget refuses
  *   writers; weir_urcu_synchronize() goes on working.
- * Checked: tests/test_urcu.c; reclaim/host.h by stress/model/check_host.c.
+ * Checked: stress/model/check_urcu.c, tests/test_urcu.c; reclaim/host.h by stress/model/check_host.c.
  */
 #include <weir/urcu.h>
 
@@ -157,7 +158,7 @@ static struct place *take_place(void)
 	for (size_t i = 0; i < WEIR_URCU_FLAVOURS; i++) {
 		uint32_t none = 0;
 
-		/* [acquire] pairs with give_place_back(). */
+		/* [P5 acquire] pairs with leave_place(). */
 		if (weiri_cas_acquire(&places[i].taken, &none, 1u))
 			return &places[i];
 	}
@@ -171,7 +172,7 @@ static void leave_place(struct place *place)
 	/* [S] as above; [P3 acquire] pairs with start_everywhere(). */
 	while (weiri_load_seq_cst(&place->users) != 0)
 		(void)sched_yield();
-	weiri_store_release(&place->taken, 0u); /* [release] pairs with take_place(). */
+	weiri_store_release(&place->taken, 0u); /* [P5 release] pairs with take_place(). */
 }
 
 /* -- attaching and detaching ------------------------------------------------------------------- */
@@ -243,7 +244,7 @@ enum weir_status weir_urcu_attach(const struct rcu_flavor_struct *flavour, const
 			return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "urcu: %d flavours are attached with call_rcu",
 			                  (int)WEIR_URCU_FLAVOURS);
 		}
-		weiri_store_seq_cst(&host->place->host, host); /* [P2 release] pairs with start_everywhere(). */
+		weiri_store_release(&host->place->host, host); /* [P2 release] pairs with start_everywhere(). */
 		weiri_host_set_wanted(start_everywhere);
 	}
 	*out = host;

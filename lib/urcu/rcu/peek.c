@@ -7,6 +7,7 @@
  *
  * Linearization: the load of the head; if the version there was undecided, the read of its cell.
  * Progress: wait-free.
+ * Checked: stress/model/check_urcu.c, tests/test_urcu.c.
  */
 #include <weir/urcu.h>
 
