@@ -1,10 +1,12 @@
 /*
- * scenario_stopped_variable.c - a thread that stops anywhere in a variable's call blocks no reader,
- * writer or commit.
+ * scenario_stopped_variable.c - a thread that stops anywhere in a variable's call, or in a read section,
+ * blocks no reader, writer or commit.
  */
+#include <weir/read_section.h>
 #include <weir/reclaim.h>
 #include <weir/time.h>
 #include <weir/var.h>
+#include <weir/var_cache.h>
 
 #include "blocks.h"
 #include "scenarios.h"
@@ -93,14 +95,45 @@ static void read_all(struct stress_thread *self)
 	weir_read_release_many(reads, VARIABLES);
 }
 
+/* A thread that is stopped in it keeps what lived then. The budget is small, so writers would soon notice more. */
+static void read_in_a_section(struct stress_thread *self)
+{
+	weir_read_section section = {WEIR_READ_SECTION_INIT};
+
+	stress_begin(self, "section");
+	STRESS_CHECK(weir_read_section_begin(&section) == WEIR_OK, "a section did not begin");
+	for (int i = 0; i < 3; i++) {
+		const weir_read *read = weir_read_section_peek(&section, variables[stress_below(self, VARIABLES)]);
+
+		STRESS_CHECK(read != NULL && *(const uint64_t *)weir_tensor_data(read->tensor) == 0, "a peek failed");
+	}
+	STRESS_CHECK(weir_read_section_end(&section) == WEIR_OK, "a section did not end");
+}
+
+static void read_by_a_cache(struct stress_thread *self)
+{
+	weir_var_cache cache;
+
+	stress_begin(self, "cache");
+	weir_var_cache_init(&cache, variables[stress_below(self, VARIABLES)]);
+	for (int i = 0; i < 3; i++) {
+		const weir_read *read = weir_var_cache_read(&cache);
+
+		STRESS_CHECK(read != NULL && *(const uint64_t *)weir_tensor_data(read->tensor) == 0, "a cache shows nothing");
+	}
+	weir_var_cache_release(&cache);
+}
+
 static int work_on_variables(struct stress_thread *self, unsigned worker)
 {
 	(void)worker;
 	/* Every second worker only reads, so that reads continue while all writers wait. */
-	switch (stress_below(self, self->number % 2 ? 2 : 4)) {
+	switch (stress_below(self, self->number % 2 ? 4 : 6)) {
 	case 0: read_one(self); return 0;
 	case 1: read_all(self); return 0;
-	case 2: write_one(self); return 1;
+	case 2: read_in_a_section(self); return 0;
+	case 3: read_by_a_cache(self); return 0;
+	case 4: write_one(self); return 1;
 	default: return commit_some(self) ? 1 : -1;
 	}
 }

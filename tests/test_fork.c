@@ -19,6 +19,7 @@
 #include <weir/ring.h>
 #include <weir/time.h>
 #include <weir/var.h>
+#include <weir/var_cache.h>
 
 #include "base/futex.h"
 #include "base/thread.h"
@@ -423,6 +424,40 @@ Test(fork, a_handle_comes_along)
 	cr_expect_eq(value_of(&read), 1);
 	weir_read_release(&read);
 	weir_var_destroy(var, NULL);
+	expect_nothing_left();
+}
+
+struct kept {
+	weir_var *var;
+	weir_var_cache cache;
+};
+
+static int follow_and_flush(void *context)
+{
+	struct kept *kept = context;
+	weir_tensor *two = NULL;
+
+	CHILD_CHECK(value_of(weir_var_cache_read(&kept->cache)) == 1);
+	CHILD_CHECK(weir_tensor_scalar_i64(2, &two) == WEIR_OK);
+	CHILD_CHECK(weir_var_assign(kept->var, two, WEIR_NO_DEADLINE, NULL, NULL) == WEIR_OK);
+	weir_tensor_release(two);
+	CHILD_CHECK(weir_reclaim_flush(0) == WEIR_DEADLINE_EXCEEDED); /* it pins version 1 here, too */
+	CHILD_CHECK(value_of(weir_var_cache_read(&kept->cache)) == 2);
+	weir_var_cache_release(&kept->cache);
+	CHILD_CHECK(weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK);
+	return 0;
+}
+
+Test(fork, a_cache_comes_along)
+{
+	struct kept kept = {.var = variable(1)};
+
+	weir_var_cache_init(&kept.cache, kept.var);
+	cr_assert_not_null(weir_var_cache_read(&kept.cache));
+	in_child(follow_and_flush, &kept);
+	cr_expect_eq(value_of(weir_var_cache_read(&kept.cache)), 1);
+	weir_var_cache_release(&kept.cache);
+	weir_var_destroy(kept.var, NULL);
 	expect_nothing_left();
 }
 

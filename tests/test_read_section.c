@@ -509,6 +509,23 @@ Test(read_section, pins_only_what_lived_when_its_thread_was_stopped)
 	destroy(other.var);
 }
 
+/* So it lets writers replace many times the budget, without a wait. */
+Test(read_section, of_a_stopped_thread_keeps_no_writer_out)
+{
+	struct other other = {.var = variable(1)};
+	weir_tensor *tensor = number(2);
+	pthread_t thread;
+
+	weir_reclaim_set_budget(1 << 20);
+	start(&other, &thread);
+	for (int i = 0; i < 20000; i++)
+		cr_assert_eq(weir_var_assign(other.var, tensor, 0, NULL, NULL), WEIR_OK, "write %d", i);
+	finish(&other, thread);
+	weir_reclaim_set_budget(0);
+	weir_tensor_release(tensor);
+	destroy(other.var);
+}
+
 /* A thread ends with its section open: the section ends too. */
 Test(read_section, ends_with_its_thread)
 {

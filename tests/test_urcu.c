@@ -276,6 +276,38 @@ Test(urcu, a_stopped_reader_is_reported_and_cut_off_by_the_budget)
 	weir_reclaim_set_budget(0);
 }
 
+static _Atomic(uint32_t) heard;
+
+static void hear(const struct weir_stall *stall)
+{
+	if (stall->kind == WEIR_STALL_HOST)
+		weiri_fetch_add_relaxed(&heard, 1u);
+}
+
+Test(urcu, the_stall_hook_hears_of_a_stopped_reader)
+{
+	weir_urcu *host = attach(&urcu_memb_flavor, 0);
+	uint64_t until = weir_deadline_in(patience_ns);
+	weir_var *var = large_variable();
+	struct reader reader;
+
+	weir_reclaim_set_budget(BUDGET);
+	cr_assert_eq(assign_large(var, 0, 0), WEIR_OK);
+	begin_to_read(&reader, var);
+	weir_stalls_set_hook(2000000, hear);
+	for (int64_t i = 1; weiri_load_relaxed(&heard) == 0; i++) {
+		(void)assign_large(var, i, 0); /* refused in the end, and then it still collects and reports */
+		cr_assert_lt(weir_now_ns(), until);
+	}
+	weir_stalls_set_hook(0, NULL);
+	end_reading(&reader);
+	weir_urcu_synchronize(host);
+	detach(host);
+	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
+	weir_reclaim_set_budget(0);
+	expect_nothing_left();
+}
+
 struct writer {
 	weir_var *var;
 	_Atomic(uint32_t) done;

@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <string.h>
 #include <weir/stall.h>
 #include <weir/var_cache.h>
 
@@ -240,6 +241,44 @@ Test(var_cache, is_a_stall_once_its_version_is_replaced)
 	weir_var_cache_release(&cache);
 	cr_assert_eq(weir_var_destroy(passing, NULL), WEIR_OK);
 	destroy(var);
+}
+
+struct left {
+	weir_var *var;
+	weir_var_cache cache;
+};
+
+static void *read_and_end(void *context)
+{
+	struct left *left = context;
+
+	weir_var_cache_init(&left->cache, left->var);
+	(void)expect_read(&left->cache, 1, 1);
+	return NULL;
+}
+
+static void count_version_1(void *context, const struct weir_stall *stall)
+{
+	*(size_t *)context +=
+		stall->kind == WEIR_STALL_HANDLE && strcmp(stall->variable, "left") == 0 && stall->version == 1;
+}
+
+/* A thread ends without a release: the cache goes on pinning its version, is a stall, and can be released by another. */
+Test(var_cache, outlives_its_thread)
+{
+	struct left left = {.var = named_variable("left", 1)};
+	pthread_t thread;
+	size_t count = 0;
+
+	cr_assert_eq(pthread_create(&thread, NULL, read_and_end, &left), 0);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	assign(left.var, 2);
+	cr_expect_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED, "the cache holds version 1");
+	cr_assert_eq(weir_stalls_visit(0, count_version_1, &count, NULL), WEIR_OK);
+	cr_expect_eq(count, 1);
+	weir_var_cache_release(&left.cache);
+	cr_expect_eq(weir_reclaim_flush(0), WEIR_OK);
+	destroy(left.var);
 }
 
 static void ignore(void *context, const struct weir_stall *stall)

@@ -27,9 +27,10 @@
  *
  * Memory. A cache pins one version: the one that it read last, until the next read that finds a
  * newer one, or until it is released. A thread that stops reading keeps that version in memory, and
- * weir/stall.h reports it as any handle. So does a thread that ends without releasing its cache. A
- * thread can keep 64 versions by caches, snapshots and transactions together. Beyond that a cache
- * stays right, and reads anew each time.
+ * weir/stall.h reports it as any handle. So does a thread that ends without releasing its cache;
+ * another thread may then release it. In the child of a fork the caches of the thread that forked
+ * come along. A thread can keep 64 versions by caches, snapshots and transactions together. Beyond
+ * that a cache stays right, and reads anew each time.
  *
  * Ordering. As weir_var_read(): a read returns the newest version at some moment of the call.
  *
