@@ -68,6 +68,8 @@ Test(memory, more_than_the_address_space_is_null)
 {
 	weir_allocator allocator = weiri_allocator_or_default(NULL);
 
+	/* The allocator itself, which looks for room for more than it was asked for. */
+	cr_expect_null(allocator.allocate(allocator.context, SIZE_MAX - 16, 64));
 	cr_expect_null(weiri_allocate(&allocator, SIZE_MAX, 64));
 	cr_expect_null(weiri_allocate(&allocator, (size_t)PTRDIFF_MAX + 1, 64));
 	cr_expect_null(weiri_allocate_zeroed(&allocator, SIZE_MAX - 8, 8));

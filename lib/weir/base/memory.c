@@ -24,11 +24,12 @@ static int jemalloc_alignment(size_t alignment)
 }
 
 /*
- * A small block that must be aligned more than malloc() aligns is cut out of a larger one, with the
- * address of that one right before it. Until glibc 2.38, aligned_alloc() knows no cache of the thread:
- * it takes a block of the heap, splits it, and gives the rest back. A pair of allocation and release
- * of 192 bytes took 105 ns in that way, and 25 ns in this one (AMD EPYC). Sanitizers see
- * accesses past the end of a block only if it is a block of theirs.
+ * A block that must be aligned more than malloc() aligns is cut out of a larger one, with the address of
+ * that one right before it. Until glibc 2.38, aligned_alloc() knows no cache of the thread: it takes a
+ * block of the heap, splits it, and gives the rest back, which later blocks do not fit into. A pair of
+ * allocation and release took 72 ns in that way, and 27 ns in this one, whether of 1 KiB or of 16 MiB, and the
+ * heap of 1,024 blocks of 3 KiB was 1.5 times as large (AMD EPYC). Sanitizers see accesses past the end of a
+ * block only if it is a block of theirs.
  */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
@@ -36,19 +37,19 @@ static int jemalloc_alignment(size_t alignment)
 #endif
 #endif
 #if defined(UNCUT) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { CUT_AT_MOST = 0 };
+enum { CUTS = 0 };
 #else
-enum { CUT_AT_MOST = 768 };
+enum { CUTS = 1 };
 #endif
 
-static bool is_cut(size_t size, size_t alignment)
+static bool is_cut(size_t alignment)
 {
-	return alignment > _Alignof(max_align_t) && alignment <= 128 && size <= CUT_AT_MOST;
+	return CUTS && alignment > _Alignof(max_align_t) && alignment <= 128;
 }
 
 static void *allocate_cut(size_t size, size_t alignment)
 {
-	char *whole = malloc(size + alignment);
+	char *whole = weiri_add(size, alignment, &size) ? malloc(size) : NULL;
 	void **block;
 
 	if (whole == NULL)
@@ -72,7 +73,7 @@ void *weiri_default_allocate(void *context, size_t size, size_t alignment)
 	(void)context;
 	if (mallocx != NULL && sdallocx != NULL)
 		return mallocx(size, jemalloc_alignment(alignment));
-	if (is_cut(size, alignment))
+	if (is_cut(alignment))
 		return allocate_cut(size, alignment);
 	size = round_up(size, alignment);
 	return size != 0 ? aligned_alloc(alignment, size) : NULL;
@@ -84,7 +85,7 @@ void weiri_default_release(void *context, void *memory, size_t size, size_t alig
 	if (mallocx != NULL && sdallocx != NULL)
 		sdallocx(memory, size, jemalloc_alignment(alignment));
 	else
-		free(is_cut(size, alignment) ? ((void **)memory)[-1] : memory);
+		free(is_cut(alignment) ? ((void **)memory)[-1] : memory);
 }
 
 static const weir_allocator default_allocator = {weiri_default_allocate, weiri_default_release, NULL};
