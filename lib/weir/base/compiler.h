@@ -9,6 +9,13 @@
 #define WEIRI_MUST_CHECK __attribute__((warn_unused_result))
 #define WEIRI_COLD __attribute__((cold, noinline))
 #define WEIRI_NOINLINE __attribute__((noinline))
+/* For the shortest functions that are called most: how many lines their code touches counts (docs/profiling.md). */
+#define WEIRI_AT_LINE __attribute__((aligned(64)))
+/*
+ * Hides from the compiler how a local variable got its value. So an address or a constant is computed
+ * once, into a register, instead of being a part of each instruction that uses it.
+ */
+#define WEIRI_KEEP(variable) __asm__("" : "+r"(variable))
 #define WEIRI_ALWAYS_INLINE inline __attribute__((always_inline))
 
 /*

@@ -46,7 +46,7 @@ struct weiri_record {
 	alignas(WEIRI_LINE) _Atomic(uint64_t) lo;
 	_Atomic(uint64_t) hi;
 	_Atomic(uint32_t) snapshot_used; /* snapshot slots from this index up were never used */
-	_Atomic(uint32_t) picking;       /* 1 while a slot is picked: handlers then use references */
+	_Atomic(uint8_t) picking;        /* 1 while a slot is picked: handlers then use references */
 	/*
 	 * Set by a writer that waits for memory, cleared by the thread that releases a handle. It is on
 	 * the owner's line because every release reads it.

@@ -286,11 +286,20 @@ static inline bool weiri_slot_counts(struct weiri_record *record)
 
 void weiri_wake_memory_waiters(struct weiri_record *record);
 
-/* Ends a claim; any thread may call this. weiri_look_for_memory_waiters() of the slot's record must follow. */
-static inline void weiri_slot_drop(struct weiri_slot *slot)
+/*
+ * Ends a claim; any thread may call this. weiri_look_for_memory_waiters() of the slot's record must follow. `none` is
+ * NULL; a caller may have it in a register.
+ */
+static inline void weiri_slot_drop_by(struct weiri_slot *slot, void *none)
 {
 	/* [P1 release] pairs with the collector's acquire. */
-	weiri_store_release(&slot->object, NULL);
+	weiri_store_release(&slot->object, none);
+}
+
+/* The same. */
+static inline void weiri_slot_drop(struct weiri_slot *slot)
+{
+	weiri_slot_drop_by(slot, NULL);
 }
 
 /* Wakes the writers that wait for memory. Called after slots of this record were dropped or a read section ended. */

@@ -8,6 +8,9 @@
 #ifndef WEIRI_VAR_HOLD_H
 #define WEIRI_VAR_HOLD_H
 
+#include <stddef.h>
+#include <string.h>
+
 #include "var/version.h"
 
 /* Called in a section. Returns the newest committed version. */
@@ -25,6 +28,17 @@ enum { WEIRI_HOLD_SLOT = 1, WEIRI_HOLD_REFERENCE = 2 };
 static inline void weiri_hold_by_slot(weir_read *read, const struct weiri_version *version, struct weiri_slot *slot)
 {
 	*read = (weir_read){.pointer = version->shown, .version = version->number, .hold = (char *)slot + WEIRI_HOLD_SLOT};
+}
+
+/*
+ * Clears a handle by two stores, of which the second has 16 bytes where the machine has such. `none` is NULL. The
+ * barrier keeps gcc from other pairs of words: docs/profiling.md says what these cost.
+ */
+static inline void weiri_hold_clear(weir_read *read, void *none)
+{
+	read->pointer = none;
+	weiri_compiler_barrier();
+	memset((char *)read + offsetof(weir_read, version), 0, sizeof(*read) - offsetof(weir_read, version));
 }
 
 static inline bool weiri_hold_has_slot(const weir_read *read)

@@ -37,7 +37,7 @@
 
 #include "base/error.h"
 
-static WEIRI_COLD enum weir_status fail_uninitialized(struct weiri_slot *slot)
+static WEIRI_NOINLINE enum weir_status fail_uninitialized(struct weiri_slot *slot)
 {
 	weiri_slot_clear(slot);
 	return WEIR_FAILED_PRECONDITION;
@@ -69,7 +69,7 @@ void weiri_hold(struct weiri_record *record, struct weiri_version *version, weir
 	weiri_store_relaxed(&record->picking, 0u);
 }
 
-static WEIRI_COLD enum weir_status read_in_section(weir_var *var, weir_read *read, struct weiri_record *record)
+static WEIRI_NOINLINE enum weir_status read_in_section(weir_var *var, weir_read *read, struct weiri_record *record)
 {
 	uint64_t outer = weiri_section_enter(record);
 	weir_read result;
@@ -112,8 +112,8 @@ static struct weiri_slot *claim_base(struct weiri_record *record, weir_var *var,
 }
 
 /* `slot` was claimed and counts for `head`, which was still the head afterwards. */
-static WEIRI_COLD enum weir_status read_unresolved(weir_var *var, weir_read *read, struct weiri_record *record,
-                                                   struct weiri_version *head, struct weiri_slot *slot)
+static WEIRI_NOINLINE enum weir_status read_unresolved(weir_var *var, weir_read *read, struct weiri_record *record,
+                                                       struct weiri_version *head, struct weiri_slot *slot)
 {
 	struct weiri_slot *second = NULL;
 	struct weiri_version *base = head->base;
@@ -129,7 +129,11 @@ static WEIRI_COLD enum weir_status read_unresolved(weir_var *var, weir_read *rea
 	return give(read, base, second);
 }
 
-static WEIRI_COLD enum weir_status read_first_time(weir_var *var, weir_read *read)
+/*
+ * What is rare before a slot is looked for: the thread's first call, an argument that is NULL, or a
+ * signal handler that has interrupted the choice of a slot.
+ */
+static WEIRI_NOINLINE enum weir_status read_otherwise(weir_var *var, weir_read *read)
 {
 	struct weiri_record *record;
 
@@ -164,6 +168,15 @@ static WEIRI_NOINLINE enum weir_status read_in_another_era(weir_var *var, weir_r
 	return give(read, head, slot);
 }
 
+/* Returns `version`. Its stamp and what follows are then near the address in the register: shorter code. */
+static WEIRI_ALWAYS_INLINE struct weiri_version *by_stamp(struct weiri_version *version)
+{
+	char *stamp = (char *)version + offsetof(struct weiri_version, stamp);
+
+	WEIRI_KEEP(stamp);
+	return WEIRI_CONTAINER_OF(stamp, struct weiri_version, stamp);
+}
+
 /*
  * Reads with a free slot; `picking` is set. Every branch that is not taken in the common case ends
  * in a call that returns for this function, so that the common case saves no registers.
@@ -183,6 +196,7 @@ static WEIRI_ALWAYS_INLINE enum weir_status read_by_slot(weir_var *var, weir_rea
 	/* [relaxed] As in weiri_slot_counts(). */
 	if (WEIRI_UNLIKELY(!weiri_is_announced(record, weiri_load_relaxed(&weiri_era))))
 		return read_in_another_era(var, read, record, head, slot);
+	head = by_stamp(head);
 	/* [P2 acquire] A stamped version may be returned: a later snapshot includes it. */
 	if (WEIRI_UNLIKELY(!weiri_stamp_is_committed(weiri_load_acquire(&head->stamp))))
 		return read_unresolved(var, read, record, head, slot);
@@ -200,19 +214,25 @@ static WEIRI_NOINLINE enum weir_status read_by_another_slot(weir_var *var, weir_
 	return read_in_section(var, read, record);
 }
 
-enum weir_status weir_var_read(weir_var *var, weir_read *read)
+/*
+ * This and weir_read_release() keep to two lines and one line of code on x86-64, from the begin of a line on. Each
+ * line more costs a cycle (docs/profiling.md). So each branch to what is rare is short: its target is a jump behind
+ * the function, and no branch of four bytes into the cold part of the library. Conditions of one target
+ * stand alone, since gcc computes them all where they are one.
+ */
+WEIRI_AT_LINE enum weir_status weir_var_read(weir_var *var, weir_read *read)
 {
 	struct weiri_record *record = weiri_record_mine;
 
 	if (WEIRI_UNLIKELY(record == NULL))
-		return read_first_time(var, read);
+		return read_otherwise(var, read);
 	if (WEIRI_UNLIKELY(var == NULL))
-		return WEIR_INVALID_ARGUMENT;
+		return read_otherwise(var, read);
 	if (WEIRI_UNLIKELY(read == NULL))
-		return WEIR_INVALID_ARGUMENT;
+		return read_otherwise(var, read);
 	/* [relaxed] Only this thread and its signal handlers access it. */
 	if (WEIRI_UNLIKELY(weiri_load_relaxed(&record->picking)))
-		return read_in_section(var, read, record);
+		return read_otherwise(var, read);
 	weiri_store_relaxed(&record->picking, 1u);
 	weiri_compiler_barrier();
 	if (WEIRI_UNLIKELY(!weiri_slot_is_free(&record->slots[0])))
@@ -224,12 +244,13 @@ enum weir_status weir_var_read(weir_var *var, weir_read *read)
 static WEIRI_NOINLINE void release_reference(weir_read *read)
 {
 	weiri_value_release_later(weiri_hold_value_of(read)); /* the caller may be a signal handler */
-	*read = (weir_read){.hold = NULL};
+	weiri_hold_clear(read, NULL);
 }
 
-void weir_read_release(weir_read *read)
+WEIRI_AT_LINE void weir_read_release(weir_read *read)
 {
 	struct weiri_slot *slot;
+	void *none = NULL;
 
 	if (WEIRI_UNLIKELY(read == NULL))
 		return;
@@ -238,8 +259,10 @@ void weir_read_release(weir_read *read)
 		return;
 	}
 	slot = weiri_hold_slot_of(read);
-	*read = (weir_read){.hold = NULL};
-	weiri_slot_clear(slot);
+	WEIRI_KEEP(none);
+	weiri_hold_clear(read, none);
+	weiri_slot_drop_by(slot, none);
+	weiri_look_for_memory_waiters(weiri_record_of(slot));
 }
 
 /*
@@ -263,7 +286,7 @@ void weir_read_release_many(weir_read reads[], size_t count)
 				weiri_look_for_memory_waiters(last);
 			last = record;
 		}
-		reads[i] = (weir_read){.hold = NULL};
+		weiri_hold_clear(&reads[i], NULL);
 		weiri_slot_drop(slot);
 	}
 	if (last != NULL)
