@@ -134,6 +134,8 @@ const struct read_contender *const bench_readers[] = {
 	&weir_inline_read_contender,
 	&weir_cache_contender,
 	&weir_read_section_contender,
+	&weir_inline_cache_contender,
+	&weir_inline_section_contender,
 #ifdef WEIR_BENCH_SHARED
 	&weir_shared_read_contender,
 #endif
@@ -225,11 +227,8 @@ const struct publish_contender *const bench_publishers[] = {
 };
 
 const struct snapshot_contender *const bench_snapshots[] = {
-	&weir_snapshot_contender,
-	&weir_inline_snapshot_contender,
-	&mutex_snapshot_contender,
-	&snapshot_floor_contender,
-	NULL,
+	&weir_snapshot_contender,  &weir_inline_snapshot_contender, &weir_inline_section_snapshot_contender,
+	&mutex_snapshot_contender, &snapshot_floor_contender,       NULL,
 };
 
 const struct names_contender *const bench_names[] = {

@@ -12,6 +12,8 @@ enum {
 
 weir_var *cost_vars[VARIABLES];
 static _Alignas(64) weir_read reads[VARIABLES];
+static _Alignas(64) weir_read_section section = {WEIR_READ_SECTION_INIT};
+static _Alignas(64) const weir_read *shown[VARIABLES];
 static weir_var_cache cache;
 static weir_tensor *value;
 static uint64_t inline_version;
@@ -75,6 +77,24 @@ static void snapshot_2(void)
 static void snapshot_8(void)
 {
 	snapshot(8);
+}
+
+/* The section's begin and end are counted, too. */
+static void section_snapshot(size_t count)
+{
+	must(weir_read_section_begin(&section));
+	must(weir_read_section_snapshot(&section, cost_vars, count, shown, NULL));
+	must(weir_read_section_end(&section));
+}
+
+static void section_snapshot_2(void)
+{
+	section_snapshot(2);
+}
+
+static void section_snapshot_8(void)
+{
+	section_snapshot(8);
 }
 
 static void commit_2(void)
@@ -220,6 +240,8 @@ static const struct cost_operation operations[] = {
 	{"variable assign", cost_vars_begin, nothing, assign, nothing, cost_vars_end},
 	{"snapshot of 2, release", cost_vars_begin, nothing, snapshot_2, nothing, cost_vars_end},
 	{"snapshot of 8, release", cost_vars_begin, nothing, snapshot_8, nothing, cost_vars_end},
+	{"section with a snapshot of 2", cost_vars_begin, nothing, section_snapshot_2, nothing, cost_vars_end},
+	{"section with a snapshot of 8", cost_vars_begin, nothing, section_snapshot_8, nothing, cost_vars_end},
 	{"commit of 2", cost_vars_begin, nothing, commit_2, nothing, cost_vars_end},
 	{"table of 1 GiB, update of a row", rows_begin_1_gib, nothing, update_1_row, nothing, rows_end},
 	{"table of 32 MiB, update of 100 rows", rows_begin_32_mib, nothing, update_100_rows, nothing, rows_end},

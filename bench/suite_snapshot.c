@@ -113,7 +113,8 @@ static void plan(struct bench_plan *plan, const struct bench_options *options)
 static const char *const explain[][2] = {
 	{"K variables", "one thread takes snapshots of K variables, checks that the values of each "
                     "are of one instant, and releases them. Another thread commits to all of them as fast as it can. "
-                    "The figure is nanoseconds per snapshot; commits are counted, too."},
+                    "The figure is nanoseconds per snapshot; commits are counted, too. \"weir in a section\" begins "
+                    "and ends a read section for each snapshot."},
 	{"at a fixed rate",
      "the other thread commits 250,000 times per second. \"heads and stamps (floor)\" loads what any "
      "reader of separate values loads, without a check that they are of one instant."},

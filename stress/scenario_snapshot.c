@@ -18,6 +18,7 @@
 #include "harness.h"
 
 #include <inttypes.h>
+#include <weir/read_section.h>
 #include <weir/reclaim.h>
 #include <weir/var.h>
 
@@ -204,6 +205,42 @@ static void judge_causality(const struct picture *picture)
 	}
 }
 
+static void judge_picture(struct picture *picture, const uint64_t floor[])
+{
+	judge_groups(picture, floor);
+	judge_causality(picture);
+}
+
+static void take_by_handles(struct stress_thread *self, struct picture *picture, const uint64_t floor[])
+{
+	snapshot(self, picture->vars, picture->count, picture->reads);
+	judge_picture(picture, floor);
+	weir_read_release_many(picture->reads, picture->count);
+}
+
+/* The section is some time older than the snapshot, and what it shows is looked at some time later. */
+static void take_in_a_section(struct stress_thread *self, struct picture *picture, const uint64_t floor[])
+{
+	weir_read_section section = {WEIR_READ_SECTION_INIT};
+	const weir_read *shown[MOST_SHOWN];
+	weir_error error = {WEIR_OK, ""};
+	enum weir_status status;
+
+	stress_begin(self, "snapshot in a section");
+	STRESS_CHECK(weir_read_section_begin(&section) == WEIR_OK, "no section");
+	if (stress_one_in(self, 8))
+		stress_let_pass(stress_below(self, 20000));
+	status = weir_read_section_snapshot(&section, picture->vars, picture->count, shown, &error);
+	STRESS_CHECK(status == WEIR_OK, "weir_read_section_snapshot: %s: %s", weir_status_name(status), error.message);
+	if (stress_one_in(self, 8))
+		stress_let_pass(stress_below(self, 20000));
+	for (size_t i = 0; i < picture->count; i++)
+		picture->reads[i] = *shown[i]; /* not a handle */
+	judge_picture(picture, floor);
+	STRESS_CHECK(weir_read_section_end(&section) == WEIR_OK, "a section does not end");
+	stress_end(self, 1);
+}
+
 static void take_picture(struct stress_thread *self, struct picture *picture)
 {
 	uint64_t floor[GROUPS];
@@ -211,10 +248,10 @@ static void take_picture(struct stress_thread *self, struct picture *picture)
 	draw_picture(self, picture);
 	for (unsigned g = 0; g < GROUPS; g++)
 		floor[g] = weiri_load_seq_cst(&torn.floor[g]); /* [seq_cst] before the snapshot */
-	snapshot(self, picture->vars, picture->count, picture->reads);
-	judge_groups(picture, floor);
-	judge_causality(picture);
-	weir_read_release_many(picture->reads, picture->count);
+	if (stress_one_in(self, 2))
+		take_by_handles(self, picture, floor);
+	else
+		take_in_a_section(self, picture, floor);
 	for (unsigned g = 0; g < GROUPS; g++) {
 		if (picture->shown[g])
 			raise_to(&torn.floor[g], picture->number[g]);

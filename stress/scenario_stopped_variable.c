@@ -124,16 +124,30 @@ static void read_by_a_cache(struct stress_thread *self)
 	weir_var_cache_release(&cache);
 }
 
+/* A thread that is stopped in it is stopped in its section. */
+static void show_all(struct stress_thread *self)
+{
+	weir_read_section section = {WEIR_READ_SECTION_INIT};
+	const weir_read *shown[VARIABLES];
+
+	stress_begin(self, "snapshot in a section");
+	STRESS_CHECK(weir_read_section_begin(&section) == WEIR_OK, "no section");
+	STRESS_CHECK(weir_read_section_snapshot(&section, variables, VARIABLES, shown, NULL) == WEIR_OK,
+	             "a snapshot failed");
+	STRESS_CHECK(weir_read_section_end(&section) == WEIR_OK, "a section does not end");
+}
+
 static int work_on_variables(struct stress_thread *self, unsigned worker)
 {
 	(void)worker;
 	/* Every second worker only reads, so that reads continue while all writers wait. */
-	switch (stress_below(self, self->number % 2 ? 4 : 6)) {
+	switch (stress_below(self, self->number % 2 ? 5 : 7)) {
 	case 0: read_one(self); return 0;
 	case 1: read_all(self); return 0;
 	case 2: read_in_a_section(self); return 0;
 	case 3: read_by_a_cache(self); return 0;
-	case 4: write_one(self); return 1;
+	case 4: show_all(self); return 0;
+	case 5: write_one(self); return 1;
 	default: return commit_some(self) ? 1 : -1;
 	}
 }

@@ -160,19 +160,37 @@ static void read_in_section(struct stress_thread *self, struct reader *reader)
 	STRESS_CHECK(weir_read_section_end(&section) == WEIR_OK, "a section does not end");
 }
 
+static void check_pair(struct reader *reader, const weir_read *one, const weir_read *other)
+{
+	uint64_t bytes = check_read(one, PAIR_BYTES, "snapshot"), object = check_read(other, PAIR_OBJECT, "snapshot");
+
+	STRESS_CHECK(bytes == object, "a snapshot is torn: %" PRIu64 " and %" PRIu64, bytes, object);
+	check_forward(reader, PAIR_BYTES, one->version, "snapshot");
+	check_forward(reader, PAIR_OBJECT, other->version, "snapshot");
+}
+
 static void snapshot_pair(struct reader *reader)
 {
 	weir_error error = {WEIR_OK, ""};
 	weir_read reads[2];
-	uint64_t bytes, object;
 
 	check_ok(weir_var_snapshot(&variables[PAIR_BYTES], 2, reads, &error), "snapshot", &error);
-	bytes = check_read(&reads[0], PAIR_BYTES, "snapshot");
-	object = check_read(&reads[1], PAIR_OBJECT, "snapshot");
-	STRESS_CHECK(bytes == object, "a snapshot is torn: %" PRIu64 " and %" PRIu64, bytes, object);
-	check_forward(reader, PAIR_BYTES, reads[0].version, "snapshot");
-	check_forward(reader, PAIR_OBJECT, reads[1].version, "snapshot");
+	check_pair(reader, &reads[0], &reads[1]);
 	weir_read_release_many(reads, 2);
+}
+
+static void snapshot_pair_in_section(struct stress_thread *self, struct reader *reader)
+{
+	weir_error error = {WEIR_OK, ""};
+	weir_read_section section = {WEIR_READ_SECTION_INIT};
+	const weir_read *reads[2];
+
+	STRESS_CHECK(weir_read_section_begin(&section) == WEIR_OK, "no section");
+	check_ok(weir_read_section_snapshot(&section, &variables[PAIR_BYTES], 2, reads, &error), "snapshot", &error);
+	if (stress_one_in(self, 50))
+		stress_let_pass(stress_below(self, 200000));
+	check_pair(reader, reads[0], reads[1]);
+	STRESS_CHECK(weir_read_section_end(&section) == WEIR_OK, "a section does not end");
 }
 
 static void read_somehow(struct stress_thread *self, void *context)
@@ -186,12 +204,13 @@ static void read_somehow(struct stress_thread *self, void *context)
 		enum which which = (enum which)stress_below(self, VARIABLES);
 
 		stress_begin(self, "read");
-		switch (stress_below(self, 5)) {
+		switch (stress_below(self, 6)) {
 		case 0: copy_out(&reader, is_of_bytes(which) ? which : COUNTER); break;
 		case 1: keep_handle(self, &reader, which); break;
 		case 2: read_cache(&reader, which); break;
 		case 3: read_in_section(self, &reader); break;
-		default: snapshot_pair(&reader);
+		case 4: snapshot_pair(&reader); break;
+		default: snapshot_pair_in_section(self, &reader);
 		}
 		stress_end(self, 1);
 	}

@@ -1,6 +1,6 @@
 /*
- * test_read_section.c - sections that a program opens: what a peek shows and for how long, nesting,
- * other calls in a section, threads that end or fork in one, bad input.
+ * test_read_section.c - sections that a program opens: what a peek or a snapshot shows and for how
+ * long, nesting, other calls in a section, threads that end or fork in one, bad input.
  */
 #include <criterion/criterion.h>
 
@@ -183,6 +183,151 @@ Test(read_section, reserves_the_era_of_what_it_shows)
 	destroy(var);
 }
 
+/* -- snapshots --------------------------------------------------------------------------------- */
+
+enum { MANY = 100 };
+
+/* Each variable at another version. What is shown stays, also when the variables are gone. */
+Test(read_section, shows_several_variables_until_the_end)
+{
+	weir_var *vars[MANY];
+	const weir_read *reads[MANY];
+	weir_read_section section;
+
+	for (size_t i = 0; i < MANY; i++) {
+		vars[i] = variable((int64_t)i);
+		for (size_t more = 0; more < i % 3; more++)
+			assign(vars[i], (int64_t)i);
+	}
+	section = begun();
+	cr_assert_eq(weir_read_section_snapshot(&section, vars, MANY, reads, NULL), WEIR_OK);
+	for (size_t i = 0; i < MANY; i++) {
+		cr_expect_eq(expect_peek(&section, vars[i], (int64_t)i, 1 + i % 3), reads[i], "it is what a peek shows");
+		assign(vars[i], -1);
+		cr_assert_eq(weir_var_destroy(vars[i], NULL), WEIR_OK);
+	}
+	(void)weiri_era_begin();
+	for (size_t i = 0; i < MANY; i++) {
+		cr_expect_eq(value_of(reads[i]), (int64_t)i);
+		cr_expect_eq(reads[i]->version, 1 + i % 3);
+	}
+	end(&section);
+	expect_nothing_left();
+}
+
+Test(read_section, shows_a_variable_twice_and_none)
+{
+	weir_var *var = variable(7), *vars[] = {var, var};
+	weir_read_section section = begun();
+	const weir_read *reads[2];
+
+	cr_assert_eq(weir_read_section_snapshot(&section, vars, 2, reads, NULL), WEIR_OK);
+	cr_expect(reads[0] == reads[1] && value_of(reads[0]) == 7);
+	cr_expect_eq(weir_read_section_snapshot(&section, vars, 0, reads, NULL), WEIR_OK);
+	cr_expect_eq(weir_read_section_snapshot(&section, NULL, 0, NULL, NULL), WEIR_OK);
+	end(&section);
+	destroy(var);
+}
+
+static void expect_snapshot(const weir_read_section *section, weir_var *one, weir_var *other, int64_t value)
+{
+	weir_var *vars[] = {one, other};
+	const weir_read *reads[2];
+
+	cr_assert_eq(weir_read_section_snapshot(section, vars, 2, reads, NULL), WEIR_OK);
+	cr_expect_eq(value_of(reads[0]), value);
+	cr_expect_eq(value_of(reads[1]), value);
+}
+
+/*
+ * A version that was committed before the call is newer than the clock: the snapshot advances that, and so do the next
+ * ones at once. In between it finds an aborted version, and one without a stamp.
+ */
+Test(read_section, shows_several_variables_after_a_commit)
+{
+	weir_var *one = variable(0), *other = variable(0);
+	weir_var *const both[] = {one, other};
+	weir_read_section section = begun();
+	struct weiri_version *first;
+
+	for (int64_t i = 1; i <= 40; i++) {
+		cr_assert_eq(commit_all(both, 2, (uint64_t)i, i, NULL), WEIR_OK);
+		for (int64_t again = 0; again < i % 20; again++)
+			expect_snapshot(&section, one, other, i);
+	}
+	put_at_head(one, 99, WEIRI_STAMP_ABORTED);
+	expect_snapshot(&section, one, other, 40);
+	assign(one, 41);
+	/* Afterwards no snapshot advances the clock at once. It would stamp what it finds with a later instant than its own. */
+	for (int again = 0; again < 20; again++)
+		expect_snapshot(&section, one, one, 41);
+	first = weiri_load_relaxed(&other->head);
+	put_at_head(other, 41, WEIRI_STAMP_NONE);
+	expect_snapshot(&section, one, other, 41);
+	weiri_retire(weiri_record_mine, &first->retired); /* what the writer would do next */
+	end(&section);
+	cr_assert_eq(weir_var_destroy(other, NULL), WEIR_OK);
+	destroy(one);
+}
+
+/*
+ * A collection has begun since the section's last read: the snapshot extends the reservation, also where it includes
+ * what it finds at once.
+ */
+Test(read_section, reserves_the_era_of_several_variables)
+{
+	weir_var *var = variable(1);
+	weir_read_section section = begun();
+	uint64_t before = weiri_load_relaxed(&weiri_record_mine->hi);
+
+	expect_snapshot(&section, var, var, 1);
+	cr_expect_eq(weiri_load_relaxed(&weiri_record_mine->hi), before);
+	assign(var, 2);
+	weiri_clock_advance(weiri_load_seq_cst(&weiri_clock));
+	before = weiri_load_relaxed(&weiri_record_mine->hi);
+	(void)weiri_era_begin();
+	expect_snapshot(&section, var, var, 2);
+	cr_expect_geq(weiri_load_relaxed(&weiri_record_mine->hi), before + 1);
+	end(&section);
+	destroy(var);
+}
+
+static void expect_no_snapshot(const weir_read_section *section, weir_var *const vars[], enum weir_status status,
+                               const char *why)
+{
+	const weir_read *reads[] = {(const weir_read *)section, (const weir_read *)section};
+	weir_error error = {WEIR_OK, ""};
+
+	cr_expect_eq(weir_read_section_snapshot(section, vars, 2, reads, &error), status, "%s", why);
+	cr_expect_not_null(strstr(error.message, why), "%s", error.message);
+	cr_expect(reads[0] == NULL && reads[1] == NULL, "%s", why);
+	cr_expect_eq(weir_read_section_snapshot(section, vars, 2, reads, NULL), status, "%s", why);
+}
+
+Test(read_section, refuses_bad_snapshots)
+{
+	weir_var *vars[] = {variable(1), empty_variable("weights")}, *const missing[] = {vars[0], NULL};
+	weir_read_section section = {WEIR_READ_SECTION_INIT};
+	weir_error error;
+
+	expect_no_snapshot(&section, vars, WEIR_FAILED_PRECONDITION, "the section is not open on this thread");
+	section = begun();
+	expect_no_snapshot(NULL, vars, WEIR_INVALID_ARGUMENT, "section is NULL");
+	expect_no_snapshot(&section, NULL, WEIR_INVALID_ARGUMENT, "vars is NULL");
+	expect_no_snapshot(&section, missing, WEIR_INVALID_ARGUMENT, "variable 1 is NULL");
+	expect_no_snapshot(&section, vars, WEIR_FAILED_PRECONDITION, "\"weights\" is not initialized");
+	cr_expect_eq(weir_read_section_snapshot(&section, vars, 2, NULL, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_not_null(strstr(error.message, "reads is NULL"));
+	assign(vars[1], 1);
+	expect_snapshot(&section, vars[0], vars[1], 1);
+	end(&section);
+	expect_no_snapshot(&section, vars, WEIR_FAILED_PRECONDITION, "the section is not open on this thread");
+	cr_assert_eq(weir_var_destroy(vars[1], NULL), WEIR_OK);
+	destroy(vars[0]);
+}
+
+/* -- waiting ----------------------------------------------------------------------------------- */
+
 /* Waits until *state is at least `value`. */
 static void reach(_Atomic(uint32_t) *state, uint32_t value)
 {
@@ -206,6 +351,8 @@ Test(read_section, nests)
 		inner = begun();
 		assign(var, i);
 		(void)expect_peek(&inner, var, i, (uint64_t)i);
+		expect_snapshot(&inner, var, var, i);
+		expect_snapshot(&outer, var, var, i);
 		end(&inner);
 		cr_expect_eq(value_of(shown), 1);
 	}
@@ -303,12 +450,14 @@ static struct {
 static void read_in_handler(int number_of_signal)
 {
 	weir_read_section section = {WEIR_READ_SECTION_INIT};
-	const weir_read *own, *other;
+	const weir_read *own, *shown, *other;
 
 	(void)number_of_signal;
 	if (weir_read_section_begin(&section) != WEIR_OK)
 		_exit(3);
 	own = weir_read_section_peek(&section, handler.var);
+	if (weir_read_section_snapshot(&section, &handler.var, 1, &shown, NULL) != WEIR_OK || shown != own)
+		_exit(6);
 	other = weir_read_section_peek(handler.section, handler.var);
 	if (own == NULL || (other != NULL && other->version > own->version))
 		_exit(4);
@@ -553,6 +702,8 @@ Test(read_section, of_another_thread_cannot_be_ended)
 	(void)weiri_record_get();
 	cr_expect_eq(weir_read_section_end(&other.section), WEIR_FAILED_PRECONDITION);
 	cr_expect_null(weir_read_section_find(&other.section, other.var));
+	expect_no_snapshot(&other.section, (weir_var *const[]){other.var, other.var}, WEIR_FAILED_PRECONDITION,
+	                   "the section is not open on this thread");
 	finish(&other, thread);
 	destroy(other.var);
 }

@@ -1,16 +1,18 @@
 /*
  * test_snapshot.c - snapshots and handles: one instant, any number of variables, and handles beyond
- * the slots, in other threads and after the end of their variables. Snapshots and reads are stopped
- * at each instruction while other threads write and collect.
+ * the slots, in other threads and after the end of their variables; snapshots in a read section.
+ * Snapshots and reads are stopped at each instruction while other threads write and collect.
  */
 #include <criterion/criterion.h>
 
 #include <pthread.h>
 #include <string.h>
+#include <weir/read_section.h>
 #include <weir/var.h>
 
 #include "reclaim/record.h"
 #include "stepped.h"
+#include "var/version.h"
 #include "variables.h"
 
 enum { MANY = 200 };
@@ -299,8 +301,15 @@ struct scene {
 	int64_t first, last;
 	weir_read reads[PAIR];
 	enum weir_status status;
+	bool ticks; /* the clock is advanced after each commit, as by snapshots of other threads */
 	/* The handle that a handler kept. */
 	weir_read kept;
+	/* Of the call's thread; what a snapshot in it showed, looked at before it ended. */
+	weir_read_section section;
+	struct {
+		int64_t value;
+		uint64_t version;
+	} shown[PAIR];
 };
 
 static struct scene *open_scene(void)
@@ -336,6 +345,8 @@ static void overtake(struct scene *scene)
 	begin_era(scene);
 	scene->written++;
 	cr_assert_eq(commit_all(scene->vars, PAIR, (uint64_t)scene->written, scene->written, NULL), WEIR_OK);
+	if (scene->ticks)
+		weiri_clock_advance(weiri_load_seq_cst(&weiri_clock));
 	collect_now();
 }
 
@@ -381,6 +392,13 @@ static void read_in_handler(void *context)
 	weir_read_release_many(reads, WEIRI_SLOTS);
 }
 
+static void judge_one(const struct scene *scene, int64_t value, uint64_t version, size_t at)
+{
+	cr_assert_eq(value, (int64_t)version - 1, "stopped at %zu: version %" PRIu64 " is %" PRId64, at, version, value);
+	cr_assert(value >= scene->first && value <= scene->last,
+	          "stopped at %zu: %" PRId64 " is not of [%" PRId64 ", %" PRId64 "]", at, value, scene->first, scene->last);
+}
+
 static void judge(struct scene *scene, size_t count, size_t at)
 {
 	cr_assert_eq(scene->status, WEIR_OK);
@@ -388,11 +406,7 @@ static void judge(struct scene *scene, size_t count, size_t at)
 	for (size_t i = 0; i < count; i++) {
 		int64_t value = value_of(&scene->reads[i]);
 
-		cr_assert_eq(value, (int64_t)scene->reads[i].version - 1, "stopped at %zu: version %" PRIu64 " is %" PRId64, at,
-		             scene->reads[i].version, value);
-		cr_assert(value >= scene->first && value <= scene->last,
-		          "stopped at %zu: %" PRId64 " is not of [%" PRId64 ", %" PRId64 "]", at, value, scene->first,
-		          scene->last);
+		judge_one(scene, value, scene->reads[i].version, at);
 		cr_assert_eq(value, value_of(&scene->reads[0]), "stopped at %zu: torn", at);
 	}
 	weir_read_release_many(scene->reads, count);
@@ -430,7 +444,8 @@ static int overtake_at(struct scene *scene, struct stepped call, size_t at, size
 }
 
 /* Calls overtake_at() for each instruction and for several numbers of stops. */
-static void overtake_everywhere(struct scene *scene, struct stepped call, size_t count)
+static void overtake_everywhere(struct scene *scene, struct stepped call, size_t count,
+                                void (*judge_it)(struct scene *, size_t count, size_t at))
 {
 	static const size_t stops[] = {1, 2, 9};
 
@@ -440,7 +455,7 @@ static void overtake_everywhere(struct scene *scene, struct stepped call, size_t
 
 		do {
 			stood = overtake_at(scene, call, at, stops[i]);
-			judge(scene, count, at);
+			judge_it(scene, count, at);
 			weir_read_release_many(scene->hoard, WEIRI_SLOTS);
 			at += stepped_stride(stops[i] > 2 ? 5 : 1);
 		} while (stood);
@@ -451,7 +466,7 @@ Test(snapshot, stopped_anywhere_it_is_of_one_instant)
 {
 	struct scene *scene = open_scene();
 
-	overtake_everywhere(scene, (struct stepped){.prepare = meet_weir, .call = take_snapshot}, PAIR);
+	overtake_everywhere(scene, (struct stepped){.prepare = meet_weir, .call = take_snapshot}, PAIR, judge);
 	close_scene(scene);
 }
 
@@ -459,8 +474,9 @@ Test(snapshot, interrupted_anywhere_by_a_handler_that_reads_it_is_of_one_instant
 {
 	struct scene *scene = open_scene();
 
-	overtake_everywhere(
-		scene, (struct stepped){.prepare = meet_weir, .call = take_snapshot, .in_handler = read_in_handler}, PAIR);
+	overtake_everywhere(scene,
+	                    (struct stepped){.prepare = meet_weir, .call = take_snapshot, .in_handler = read_in_handler},
+	                    PAIR, judge);
 	close_scene(scene);
 }
 
@@ -469,9 +485,9 @@ Test(snapshot, a_read_stopped_anywhere_gives_a_version_that_was_newest)
 	struct scene *scene = open_scene();
 	struct stepped read = {.prepare = meet_weir, .call = take_read};
 
-	overtake_everywhere(scene, read, 1);
+	overtake_everywhere(scene, read, 1, judge);
 	read.in_handler = read_in_handler;
-	overtake_everywhere(scene, read, 1);
+	overtake_everywhere(scene, read, 1, judge);
 	close_scene(scene);
 }
 
@@ -480,8 +496,87 @@ Test(snapshot, a_read_in_a_section_stopped_anywhere_gives_a_version_that_was_new
 	struct scene *scene = open_scene();
 	struct stepped read = {.prepare = take_all_slots, .call = take_read};
 
-	overtake_everywhere(scene, read, 1);
+	overtake_everywhere(scene, read, 1, judge);
 	read.in_handler = read_in_handler;
-	overtake_everywhere(scene, read, 1);
+	overtake_everywhere(scene, read, 1, judge);
+	close_scene(scene);
+}
+
+/* -- in a read section ------------------------------------------------------------------------- */
+
+/* The section is older than all that the call meets. */
+static void begin_section(void *context)
+{
+	struct scene *scene = context;
+
+	meet_weir(scene);
+	scene->section = (weir_read_section){WEIR_READ_SECTION_INIT};
+	cr_assert_eq(weir_read_section_begin(&scene->section), WEIR_OK);
+}
+
+/* The snapshots before it make the next ones advance the clock at once. */
+static void begin_section_ahead(void *context)
+{
+	begin_section(context);
+	weiri_store_relaxed(&weiri_record_mine->snapshots_ahead, 4u);
+}
+
+/* It is stopped between the snapshot and the looks, too: the section protects what was shown. */
+static void show(void *context)
+{
+	struct scene *scene = context;
+	const weir_read *reads[PAIR];
+
+	scene->status = weir_read_section_snapshot(&scene->section, scene->vars, PAIR, reads, NULL);
+	for (size_t i = 0; scene->status == WEIR_OK && i < PAIR; i++) {
+		scene->shown[i].value = value_of(reads[i]);
+		scene->shown[i].version = reads[i]->version;
+	}
+	if (weir_read_section_end(&scene->section) != WEIR_OK)
+		scene->status = WEIR_INTERNAL;
+}
+
+static void judge_shown(struct scene *scene, size_t count, size_t at)
+{
+	cr_assert_eq(scene->status, WEIR_OK);
+	for (size_t i = 0; i < count; i++) {
+		judge_one(scene, scene->shown[i].value, scene->shown[i].version, at);
+		cr_assert_eq(scene->shown[i].value, scene->shown[0].value, "stopped at %zu: torn", at);
+	}
+	overtake(scene);
+}
+
+/* Takes a snapshot in a section of its own, and one in that of the code that it interrupts, if that is still open. */
+static void show_in_handler(void *context)
+{
+	struct scene *scene = context;
+	weir_read_section section = {WEIR_READ_SECTION_INIT};
+	const weir_read *reads[PAIR], *others[PAIR];
+
+	cr_assert_eq(weir_read_section_begin(&section), WEIR_OK);
+	cr_assert_eq(weir_read_section_snapshot(&section, scene->vars, PAIR, reads, NULL), WEIR_OK);
+	cr_assert_eq(value_of(reads[0]), value_of(reads[1]));
+	if (weir_read_section_snapshot(&scene->section, scene->vars, PAIR, others, NULL) == WEIR_OK)
+		cr_assert(value_of(others[0]) == value_of(others[1]) && value_of(others[0]) >= value_of(reads[0]));
+	cr_assert_eq(weir_read_section_end(&section), WEIR_OK);
+}
+
+Test(snapshot, in_a_section_stopped_anywhere_it_is_of_one_instant_and_stays)
+{
+	struct scene *scene = open_scene();
+
+	overtake_everywhere(scene, (struct stepped){.prepare = begin_section, .call = show}, PAIR, judge_shown);
+	overtake_everywhere(scene, (struct stepped){.prepare = begin_section_ahead, .call = show}, PAIR, judge_shown);
+	scene->ticks = true;
+	overtake_everywhere(scene, (struct stepped){.prepare = begin_section, .call = show}, PAIR, judge_shown);
+	close_scene(scene);
+}
+
+Test(snapshot, in_a_section_interrupted_anywhere_by_a_handler_that_takes_one_it_is_of_one_instant)
+{
+	struct scene *scene = open_scene();
+	struct stepped call = {.prepare = begin_section, .call = show, .in_handler = show_in_handler};
+
+	overtake_everywhere(scene, call, PAIR, judge_shown);
 	close_scene(scene);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <weir/flow/checkpoint.h>
 #include <weir/flow/op.h>
+#include <weir/read_section.h>
 #include <weir/scatter.h>
 #include <weir/value.h>
 #include <weir/var_cache.h>
@@ -470,6 +471,20 @@ static void end_three(struct three *three, int assigned)
 		cr_expect_eq(releases_of(&three->things[i]), 1);
 }
 
+/* All are at value 2. */
+static void expect_three_in_a_section(const struct three *three)
+{
+	weir_read_section section = {WEIR_READ_SECTION_INIT};
+	const weir_read *shown[3];
+
+	cr_assert_eq(weir_read_section_begin(&section), WEIR_OK);
+	cr_assert_eq(weir_read_section_snapshot(&section, three->vars, 3, shown, NULL), WEIR_OK);
+	cr_expect_eq(value_of(shown[0]), 2);
+	cr_expect_eq(pair_of(shown[1])->left, 2);
+	cr_expect_eq(shown[2]->pointer, &three->things[1]);
+	cr_assert_eq(weir_read_section_end(&section), WEIR_OK);
+}
+
 Test(value, a_commit_and_a_snapshot_mix_kinds)
 {
 	struct three three;
@@ -493,6 +508,7 @@ Test(value, a_commit_and_a_snapshot_mix_kinds)
 	cr_expect_eq(reads[2].pointer, &three.things[1]);
 	for (int i = 0; i < 3; i++)
 		cr_expect(published[i].version == 2 && reads[i].version == 2);
+	expect_three_in_a_section(&three);
 	weir_read_release_many(published, 3);
 	weir_read_release_many(reads, 3);
 	end_three(&three, 2);

@@ -27,14 +27,14 @@ extern const struct queue_contender weir_shuffle_contender, mutex_shuffle_conten
 extern const struct ring_contender weir_shuffle_try_contender, mutex_shuffle_try_contender;
 extern const struct read_contender weir_shared_read_contender, weir_read_contender, weir_look_contender,
 	weir_inline_read_contender, handle_floor_contender, weir_cache_contender, weir_urcu_read_contender,
-	weir_read_section_contender, acquire_read_contender, arc_swap_load_contender, arc_swap_load_full_contender,
-	crossbeam_epoch_contender, ck_epoch_read_contender, hazard_fence_read_contender, hazard_membarrier_read_contender,
-	left_right_read_contender, mutex_read_contender, rwlock_read_contender, seqlock_read_contender,
-	shared_ptr_read_contender, urcu_bp_called_contender, urcu_bp_inlined_contender, urcu_count_read_contender,
-	urcu_mb_called_contender, urcu_mb_inlined_contender, urcu_memb_called_contender, urcu_memb_inlined_contender,
-	urcu_qsbr_called_contender, urcu_qsbr_inlined_contender, xenium_debra_contender, xenium_ebr_contender,
-	xenium_he_contender, xenium_hp_contender, xenium_lfrc_contender, xenium_nebr_contender, xenium_qsbr_contender,
-	xenium_stamp_it_contender;
+	weir_read_section_contender, weir_inline_cache_contender, weir_inline_section_contender, acquire_read_contender,
+	arc_swap_load_contender, arc_swap_load_full_contender, crossbeam_epoch_contender, ck_epoch_read_contender,
+	hazard_fence_read_contender, hazard_membarrier_read_contender, left_right_read_contender, mutex_read_contender,
+	rwlock_read_contender, seqlock_read_contender, shared_ptr_read_contender, urcu_bp_called_contender,
+	urcu_bp_inlined_contender, urcu_count_read_contender, urcu_mb_called_contender, urcu_mb_inlined_contender,
+	urcu_memb_called_contender, urcu_memb_inlined_contender, urcu_qsbr_called_contender, urcu_qsbr_inlined_contender,
+	xenium_debra_contender, xenium_ebr_contender, xenium_he_contender, xenium_hp_contender, xenium_lfrc_contender,
+	xenium_nebr_contender, xenium_qsbr_contender, xenium_stamp_it_contender;
 extern const struct update_contender weir_update_contender, weir_inline_update_contender, weir_pointer_update_contender,
 	mutex_update_contender, shared_ptr_update_contender, urcu_update_contender, arc_swap_update_contender,
 	left_right_update_contender;
@@ -45,7 +45,8 @@ extern const struct publish_contender weir_publish_contender, urcu_publish_conte
 extern const struct names_contender weir_names_contender, mutex_names_contender, rwlock_names_contender;
 extern const struct section_contender weir_section_contender, fair_section_contender, mutex_section_contender;
 extern const struct snapshot_contender weir_snapshot_contender, weir_txn_contender, mutex_snapshot_contender,
-	seqlock_snapshot_contender, weir_inline_snapshot_contender, weir_inline_txn_contender, snapshot_floor_contender;
+	seqlock_snapshot_contender, weir_inline_snapshot_contender, weir_inline_section_snapshot_contender,
+	weir_inline_txn_contender, snapshot_floor_contender;
 extern const struct scatter_contender weir_table_contender, weir_var_scatter_contender, rwlock_scatter_contender;
 extern const struct scatter_contender mutex_scatter_contender, sharded_scatter_contender;
 extern const struct counter_contender weir_counter_contender, weir_histogram_contender, atomic_counter_contender,

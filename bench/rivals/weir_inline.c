@@ -3,8 +3,10 @@
  * commits beside snapshots.
  */
 #include <stdlib.h>
+#include <weir/read_section.h>
 #include <weir/reclaim.h>
 #include <weir/value.h>
+#include <weir/var_cache.h>
 
 #include "rivals.h"
 
@@ -211,6 +213,63 @@ static uint64_t scan_many(void *self, uint64_t count)
 	return torn;
 }
 
+/* By a cache, which takes a handle once for each version that it meets. */
+static uint64_t cached_read_many(void *self, uint64_t count)
+{
+	weir_var_cache cache;
+	uint64_t sum = 0;
+
+	weir_var_cache_init(&cache, ((struct read_scene *)self)->var);
+	for (uint64_t i = 0; i < count; i++)
+		sum += *(const uint64_t *)weir_var_cache_read(&cache)->data;
+	weir_var_cache_release(&cache);
+	return sum;
+}
+
+static uint64_t cached_scan_many(void *self, uint64_t count)
+{
+	struct read_scene *scene = self;
+	weir_var_cache cache;
+	uint64_t torn = 0;
+
+	weir_var_cache_init(&cache, scene->var);
+	for (uint64_t i = 0; i < count; i++)
+		torn += (uint64_t)bench_torn(weir_var_cache_read(&cache)->data, scene->bytes);
+	weir_var_cache_release(&cache);
+	return torn;
+}
+
+/* A read section for each value. */
+static uint64_t section_read_many(void *self, uint64_t count)
+{
+	weir_var *var = ((struct read_scene *)self)->var;
+	weir_read_section section = {WEIR_READ_SECTION_INIT};
+	uint64_t sum = 0;
+
+	for (uint64_t i = 0; i < count; i++) {
+		if (weir_read_section_begin(&section) != WEIR_OK)
+			exit(3);
+		sum += *(const uint64_t *)weir_read_section_peek(&section, var)->data;
+		(void)weir_read_section_end(&section);
+	}
+	return sum;
+}
+
+static uint64_t section_scan_many(void *self, uint64_t count)
+{
+	struct read_scene *scene = self;
+	weir_read_section section = {WEIR_READ_SECTION_INIT};
+	uint64_t torn = 0;
+
+	for (uint64_t i = 0; i < count; i++) {
+		if (weir_read_section_begin(&section) != WEIR_OK)
+			exit(3);
+		torn += (uint64_t)bench_torn(weir_read_section_peek(&section, scene->var)->data, scene->bytes);
+		(void)weir_read_section_end(&section);
+	}
+	return torn;
+}
+
 static void read_write(void *self, uint64_t value)
 {
 	struct read_scene *scene = self;
@@ -229,6 +288,25 @@ const struct read_contender weir_inline_read_contender = {
 	.destroy = read_destroy,
 	.read_many = read_many,
 	.scan_many = scan_many,
+	.write = read_write,
+	.most_bytes = INLINE_MOST,
+};
+
+const struct read_contender weir_inline_cache_contender = {
+	.about = {.name = "weir cache (inline)", .lock_free = 1},
+	.create = read_create,
+	.destroy = read_destroy,
+	.read_many = cached_read_many,
+	.scan_many = cached_scan_many,
+	.write = read_write,
+	.most_bytes = INLINE_MOST,
+};
+const struct read_contender weir_inline_section_contender = {
+	.about = {.name = "weir section of 1 (inline)", .lock_free = 1},
+	.create = read_create,
+	.destroy = read_destroy,
+	.read_many = section_read_many,
+	.scan_many = section_scan_many,
 	.write = read_write,
 	.most_bytes = INLINE_MOST,
 };
@@ -283,6 +361,28 @@ static uint64_t take_many(void *self, uint64_t count)
 	return torn;
 }
 
+/* Each snapshot in a section of its own. */
+static uint64_t show_many(void *self, uint64_t count)
+{
+	struct scene *scene = self;
+	weir_read_section section = {WEIR_READ_SECTION_INIT};
+	const weir_read *reads[MAX_VARIABLES];
+	uint64_t torn = 0;
+
+	for (uint64_t n = 0; n < count; n++) {
+		int differ = 0;
+
+		if (weir_read_section_begin(&section) != WEIR_OK ||
+		    weir_read_section_snapshot(&section, scene->vars, scene->count, reads, NULL) != WEIR_OK)
+			exit(3);
+		for (size_t i = 1; i < scene->count; i++)
+			differ |= *(const uint64_t *)reads[i]->data != *(const uint64_t *)reads[0]->data;
+		torn += (uint64_t)differ;
+		(void)weir_read_section_end(&section);
+	}
+	return torn;
+}
+
 static void commit(void *self, uint64_t value)
 {
 	struct scene *scene = self;
@@ -319,6 +419,14 @@ const struct snapshot_contender weir_inline_snapshot_contender = {
 	.create = scene_create,
 	.destroy = scene_destroy,
 	.take_many = take_many,
+	.commit = commit,
+};
+
+const struct snapshot_contender weir_inline_section_snapshot_contender = {
+	.about = {.name = "weir in a section (inline)", .lock_free = 1},
+	.create = scene_create,
+	.destroy = scene_destroy,
+	.take_many = show_many,
 	.commit = commit,
 };
 

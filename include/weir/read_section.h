@@ -5,8 +5,8 @@
  * Use it where a thread reads many variables, or one variable many times, and needs the values for a
  * short time: a request that looks at ten settings, a loop over the rows of an index. Do not keep
  * values beyond the section: take a handle (weir/var.h), or retain the tensor. For one variable that
- * a thread reads for a long time use weir/var_cache.h. Reads of one section are not of one instant:
- * for that use weir_var_snapshot().
+ * a thread reads for a long time use weir/var_cache.h. Peeks of one section are not of one instant:
+ * for that use weir_read_section_snapshot(), or weir_var_snapshot() for handles.
  *
  *     weir_read_section section = {WEIR_READ_SECTION_INIT};
  *
@@ -22,11 +22,13 @@
  * |-------------------------|---------|-----------|-----------|-----------|-------------|
  * | weir_read_section_begin | one     | wait-free | nothing   | no        | yes (1)     |
  * | weir_read_section_peek, _find | one | wait-free | nothing | no        | yes (1)     |
+ * | weir_read_section_snapshot | one  | lock-free | nothing   | no        | yes (1, 2)  |
  * | weir_read_section_end   | one     | wait-free | nothing   | no        | yes (1)     |
  *
  * (1) A thread's first call of Weir, whichever it is, allocates its record. A signal handler may
  *     call these only on a thread that has a record (see weir_reclaim_prepare_thread()) and whose
  *     thread-specific data is not being destroyed yet.
+ * (2) With `error` NULL.
  *
  * Bounds, on a thread that has a record. The unit is one atomic access or fence; r is that of
  * weir/var.h.
@@ -36,6 +38,7 @@
  * | weir_read_section_begin | 10                                                 |
  * | weir_read_section_peek  | 13 + 4r; 4 with no collection or write under way   |
  * | weir_read_section_find  | 9 + 4r                                             |
+ * | weir_read_section_snapshot of k | 3 + 3k with no collection or write under way; else none |
  * | weir_read_section_end   | 8, waking a writer included                        |
  *
  * Memory. An open section pins the versions that existed when it began, and those that were created
@@ -64,10 +67,10 @@
  * data. In the child of a fork, the sections of the forking thread stay open, and those of other
  * threads have ended. longjmp() out of a section leaves it open.
  *
- * Signal handlers. What a handler peeks in a section that it did not begin is valid until the handler
+ * Signal handlers. What a handler is shown in a section that it did not begin is valid until the handler
  * returns.
  *
- * Ordering. A peek is linearizable, as weir_var_read() is.
+ * Ordering. Peeks and snapshots are linearizable, as weir_var_read() and weir_var_snapshot() are.
  *
  * Source: read-side sections are those of RCU; intervals of eras, as lib/weir/reclaim/section.h says,
  * bound what a stopped thread pins.
@@ -146,6 +149,25 @@ static inline const weir_read *weir_read_section_peek(const weir_read_section *s
 #endif
 	return weir_read_section_find(section, var);
 }
+
+/*
+ * Shows the versions that vars[0 .. count-1] have at one instant during the call: reads[i] is that of
+ * vars[i]. As with a peek there is nothing to release, and all are valid until the section ends. It
+ * pins nothing beyond what a peek at the same moment pins. It stops no other thread. It starts again
+ * as weir_var_snapshot() does: if a variable has a version that is newer than the clock, and further
+ * only if, while it is under way, retired memory is collected and one of the variables changes again. A
+ * variable may occur twice. count 0 succeeds. On any failure all reads[i] are NULL.
+ *
+ * Errors: WEIR_INVALID_ARGUMENT if `section`, `vars`, `reads` or a variable is NULL.
+ * WEIR_FAILED_PRECONDITION if the section is not open, if another thread began it, or if a variable is
+ * not initialized. *error names the variable.
+ *
+ * Source: that of weir_var_snapshot(): lib/weir/var/snapshot.c.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_read_section_snapshot(const weir_read_section *section,
+                                                     weir_var *const vars[], size_t count,
+                                                     const weir_read *reads[], weir_error *error);
 
 /*
  * Ends the section: what it has shown is no longer valid.

@@ -1,8 +1,8 @@
 /*
- * check_read_section.c - read sections beside writes and collections: what was shown exists until
- * the end of the section.
+ * check_read_section.c - read sections beside writes and collections: what a peek or a snapshot has
+ * shown exists until the end of the section, and a snapshot is of one instant.
  *
- * The reads and assigns must be linearizable (judged.h). Values are filled just before they are
+ * The reads, snapshots, assigns and commits must be linearizable (judged.h). Values are filled just before they are
  * published, so a read of a freed one shows as a race or a use after free. In finish() everything
  * must be freed.
  */
@@ -13,10 +13,10 @@
 #include "var/install.h"
 #include "var/tensor_value.h"
 
-enum { BEGIN, PEEK, END, FIND, ASSIGN };
+enum { BEGIN, PEEK, END, FIND, SNAPSHOT, ASSIGN, COMMIT };
 
 static struct scene {
-	weir_var *x;
+	weir_var *x, *y;
 	enum size size;
 	size_t writes;
 	_Atomic(uint32_t) flag;
@@ -36,6 +36,12 @@ static void setup(void *context)
 	judged_as_variables();
 }
 
+static void setup_two(void *context)
+{
+	setup(context);
+	scene.y = variable_of_size(0, scene.size);
+}
+
 /* An aborted commit's version is at the head. */
 static void setup_aborted(void *context)
 {
@@ -52,20 +58,26 @@ static void finish(void *context)
 {
 	(void)context;
 	weir_var_destroy(scene.x, NULL);
+	weir_var_destroy(scene.y, NULL);
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
 
-static void assign(int64_t value)
+static void assign_to(weir_var *var, int64_t value)
 {
 	weir_tensor *tensor = number(value);
 	weir_read published;
 
 	weir_model_call_begins(ASSIGN);
-	weir_model_assert(weir_var_assign(scene.x, tensor, WEIR_NO_DEADLINE, &published, NULL) == WEIR_OK);
+	weir_model_assert(weir_var_assign(var, tensor, WEIR_NO_DEADLINE, &published, NULL) == WEIR_OK);
 	weir_model_call_ends(ASSIGN);
-	judged_write(0, published.version, (uint64_t)value);
+	judged_write(var == scene.y, published.version, (uint64_t)value);
 	weir_read_release(&published);
 	weir_tensor_release(tensor);
+}
+
+static void assign(int64_t value)
+{
+	assign_to(scene.x, value);
 }
 
 static weir_read_section begun(void)
@@ -245,6 +257,226 @@ static void end_with_the_thread(void *context, size_t who)
 	(void)peek(&section);
 }
 
+/* -- snapshots --------------------------------------------------------------------------------- */
+
+static void judge_both(enum history_kind kind, struct history_part x, struct history_part y)
+{
+	weir_model_answer_parts(kind, 0, 0, (struct history_part[]){x, y}, 2);
+}
+
+/* Shows x and y. */
+static void show_both(const weir_read_section *section, const weir_read *reads[2])
+{
+	weir_var *const vars[] = {scene.x, scene.y};
+
+	weir_model_call_begins(SNAPSHOT);
+	weir_model_assert(weir_read_section_snapshot(section, vars, 2, reads, NULL) == WEIR_OK);
+	weir_model_call_ends(SNAPSHOT);
+	judge_both(HISTORY_READ, (struct history_part){0, reads[0]->version, HISTORY_NONE, (uint64_t)value_of(reads[0])},
+	           (struct history_part){1, reads[1]->version, HISTORY_NONE, (uint64_t)value_of(reads[1])});
+}
+
+static const weir_read *show_x(const weir_read_section *section)
+{
+	const weir_read *read;
+
+	weir_model_call_begins(SNAPSHOT);
+	weir_model_assert(weir_read_section_snapshot(section, &scene.x, 1, &read, NULL) == WEIR_OK);
+	weir_model_call_ends(SNAPSHOT);
+	return judged_as_read(read);
+}
+
+/* The bound of a snapshot holds where nothing is written. */
+static void snapshots_alone(void *context, size_t who)
+{
+	weir_read_section section = begun();
+	const weir_read *reads[2];
+
+	(void)context, (void)who;
+	show_both(&section, reads);
+	end(&section);
+}
+
+/* x is written before y. The section began before the writes, or between them. */
+static void snapshot_beside_assigns_in_order(void *context, size_t who)
+{
+	weir_read_section section;
+	const weir_read *reads[2];
+
+	(void)context;
+	if (who == 0) {
+		assign_to(scene.x, 1);
+		assign_to(scene.y, 1);
+		return;
+	}
+	section = begun();
+	show_both(&section, reads);
+	weir_model_assert(value_of(reads[1]) <= value_of(reads[0]));
+	end(&section);
+}
+
+/*
+ * The section began before the snapshot: a peek has shown what was there, and goes on doing so. The version that was
+ * newest when the snapshot began may have been replaced and collected, and so may its successor.
+ */
+static void peek_and_snapshot_beside_assigns(void *context, size_t who)
+{
+	weir_read_section section;
+	const weir_read *first, *then;
+	int64_t value;
+
+	(void)context;
+	if (who == 0) {
+		write_x();
+		return;
+	}
+	section = begun();
+	first = peek(&section);
+	value = value_of(first);
+	then = show_x(&section);
+	weir_model_assert(value_of(then) >= value && value_of(first) == value);
+	end(&section);
+}
+
+/* What a snapshot has shown is there while the section shows more. */
+static void snapshot_and_peek_beside_assigns(void *context, size_t who)
+{
+	weir_read_section section;
+	const weir_read *first;
+	int64_t value;
+
+	(void)context;
+	if (who == 0) {
+		write_x();
+		return;
+	}
+	section = begun();
+	first = show_x(&section);
+	value = value_of(first);
+	weir_model_assert(value_of(peek(&section)) >= value && value_of(first) == value);
+	end(&section);
+}
+
+/* As in check_var.c: the version that is assigned is born in an era that the snapshot, which advances the clock, lacks. */
+static void snapshot_ahead_beside_assigns(void *context, size_t who)
+{
+	if (who == 0)
+		(void)weiri_era_begin();
+	else
+		weiri_store_relaxed(&weiri_record_get()->snapshots_ahead, 1u);
+	snapshot_and_peek_beside_assigns(context, who);
+}
+
+static void tick(void)
+{
+	weiri_clock_advance(weiri_load_seq_cst(&weiri_clock));
+}
+
+/*
+ * Others advance the clock. So the snapshot finds a stamp that it includes on a version that was born in an era that it
+ * has not reserved yet.
+ */
+static void snapshot_beside_assigns_and_ticks(void *context, size_t who)
+{
+	if (who != 0) {
+		snapshot_and_peek_beside_assigns(context, who);
+		return;
+	}
+	(void)weiri_era_begin();
+	for (size_t i = 1; i <= scene.writes; i++) {
+		assign((int64_t)i);
+		tick();
+	}
+}
+
+static void commit_both(void)
+{
+	weir_tensor *one = number(1);
+	struct weir_commit_part parts[] = {{scene.x, 1, one}, {scene.y, 1, one}};
+
+	weir_model_call_begins(COMMIT);
+	weir_model_assert(weir_var_commit(parts, 2, WEIR_NO_DEADLINE, NULL, NULL) == WEIR_OK);
+	weir_model_call_ends(COMMIT);
+	judge_both(HISTORY_WRITE, (struct history_part){0, 1, 2, 1}, (struct history_part){1, 1, 2, 1});
+	weir_tensor_release(one);
+}
+
+static void snapshot_beside_commit(void *context, size_t who)
+{
+	weir_read_section section;
+	const weir_read *reads[2];
+
+	(void)context;
+	if (who == 0) {
+		commit_both();
+		return;
+	}
+	section = begun();
+	show_both(&section, reads);
+	weir_model_assert(value_of(reads[0]) == value_of(reads[1]));
+	end(&section);
+}
+
+/* The snapshot advances the clock at once, before it reads the heads. */
+static void snapshot_ahead_beside_commit(void *context, size_t who)
+{
+	if (who == 1)
+		weiri_store_relaxed(&weiri_record_get()->snapshots_ahead, 1u);
+	snapshot_beside_commit(context, who);
+}
+
+/* Another snapshot advances the clock to the stamp that the commit may get. */
+static void snapshot_beside_commit_and_tick(void *context, size_t who)
+{
+	if (who == 2)
+		tick();
+	else
+		snapshot_beside_commit(context, who);
+}
+
+/* The thread has peeked before. So its snapshot may find a cell that a reader has passed already. */
+static void peek_and_snapshot_beside_commit_and_tick(void *context, size_t who)
+{
+	weir_read_section section;
+
+	if (who == 1) {
+		section = begun();
+		(void)peek(&section);
+		end(&section);
+	}
+	snapshot_beside_commit_and_tick(context, who);
+}
+
+/* Of the two looks the one that comes last sees the other thread's write. */
+static void snapshot_around_a_flag(void *context, size_t who)
+{
+	(void)context;
+	if (who == 0) {
+		weir_read_section section = begun();
+
+		weiri_store_seq_cst(&scene.flag, 1u);
+		scene.saw[0] = value_of(show_x(&section));
+		end(&section);
+	} else {
+		assign(1);
+		scene.saw[1] = weiri_load_seq_cst(&scene.flag);
+	}
+}
+
+/* A planted fault: a snapshot that shows one part of a commit and not the other. */
+static void half_of_a_commit(void *context, size_t who)
+{
+	(void)context;
+	if (who == 0) {
+		commit_both();
+		return;
+	}
+	weir_model_call_begins(SNAPSHOT);
+	weir_model_call_ends(SNAPSHOT);
+	judge_both(HISTORY_READ, (struct history_part){0, 2, HISTORY_NONE, HISTORY_NONE},
+	           (struct history_part){1, 1, HISTORY_NONE, HISTORY_NONE});
+}
+
 /* A planted fault: what was shown is used after the end of the section. */
 static void use_after_the_end(void *context, size_t who)
 {
@@ -267,6 +499,7 @@ enum { SYMMETRIC = 3 }; /* this many scopes, from the first, are also run with m
 
 static const struct scope {
 	const char *name;
+	size_t threads;
 	void (*thread)(void *, size_t);
 	void (*setup)(void *);
 	void (*finish)(void *);
@@ -274,32 +507,59 @@ static const struct scope {
 	enum size size;
 	enum progress progress; /* while a thread is stopped */
 } scopes[] = {
-	{"read_section_peek_x2_beside_1_assign_and_collect", peeks_beside_assigns, setup, finish, 1, LARGE_VALUES, GOES_ON},
-	{"read_section_peek_x2_beside_2_assigns_and_collects", peeks_beside_assigns, setup, finish, 2, LARGE_VALUES,
+	{"read_section_peek_x2_beside_1_assign_and_collect", 2, peeks_beside_assigns, setup, finish, 1, LARGE_VALUES,
      GOES_ON},
-	{"read_section_peek_x2_beside_3_assigns_over_the_budget", over_the_budget, setup, finish, 3, SMALL_VALUES, WAITS},
-	{"read_section_peek_x2_beside_2_assigns", peeks_beside_assigns, setup, finish, 2, SMALL_VALUES, GOES_ON},
-	{"read_section_find_beside_2_assigns", find_beside_assigns, setup, finish, 2, SMALL_VALUES, GOES_ON},
-	{"read_section_aborted_peek_x2_beside_1_assign_and_collect", peeks_beside_assigns, setup_aborted, finish, 1,
+	{"read_section_peek_x2_beside_2_assigns_and_collects", 2, peeks_beside_assigns, setup, finish, 2, LARGE_VALUES,
+     GOES_ON},
+	{"read_section_peek_x2_beside_3_assigns_over_the_budget", 2, over_the_budget, setup, finish, 3, SMALL_VALUES,
+     WAITS},
+	{"read_section_peek_x2_beside_2_assigns", 2, peeks_beside_assigns, setup, finish, 2, SMALL_VALUES, GOES_ON},
+	{"read_section_find_beside_2_assigns", 2, find_beside_assigns, setup, finish, 2, SMALL_VALUES, GOES_ON},
+	{"read_section_aborted_peek_x2_beside_1_assign_and_collect", 2, peeks_beside_assigns, setup_aborted, finish, 1,
      LARGE_VALUES, GOES_ON},
-	{"read_section_in_a_section_beside_2_assigns_and_collects", nested_beside_assigns, setup, finish, 2, LARGE_VALUES,
-     GOES_ON},
-	{"read_section_with_an_assign_and_collect_beside_peek_x2", write_in_a_section_beside_a_peek, setup, finish, 0,
+	{"read_section_in_a_section_beside_2_assigns_and_collects", 2, nested_beside_assigns, setup, finish, 2,
      LARGE_VALUES, GOES_ON},
-	{"read_section_peek_and_assign_around_a_flag", peek_around_a_flag, setup, one_saw_the_other, 0, SMALL_VALUES,
+	{"read_section_with_an_assign_and_collect_beside_peek_x2", 2, write_in_a_section_beside_a_peek, setup, finish, 0,
+     LARGE_VALUES, GOES_ON},
+	{"read_section_peek_and_assign_around_a_flag", 2, peek_around_a_flag, setup, one_saw_the_other, 0, SMALL_VALUES,
      GOES_ON},
-	{"read_section_that_ends_with_its_thread_beside_2_assigns", end_with_the_thread, setup, finish, 2, SMALL_VALUES,
+	{"read_section_that_ends_with_its_thread_beside_2_assigns", 2, end_with_the_thread, setup, finish, 2, SMALL_VALUES,
      GOES_ON},
+	{"read_section_2_snapshots_of_2", 2, snapshots_alone, setup_two, finish, 0, SMALL_VALUES, GOES_ON},
+	{"read_section_snapshot_of_2_beside_2_assigns_in_order", 2, snapshot_beside_assigns_in_order, setup_two, finish, 0,
+     SMALL_VALUES, GOES_ON},
+	{"read_section_snapshot_of_2_beside_commit_of_2", 2, snapshot_beside_commit, setup_two, finish, 0, SMALL_VALUES,
+     GOES_ON},
+	{"read_section_snapshot_of_2_beside_commit_of_2_and_collect", 2, snapshot_beside_commit, setup_two, finish, 0,
+     LARGE_VALUES, GOES_ON},
+	{"read_section_snapshot_of_2_beside_commit_of_2_and_tick", 3, snapshot_beside_commit_and_tick, setup_two, finish, 0,
+     SMALL_VALUES, GOES_ON},
+	{"read_section_peek_and_snapshot_of_2_beside_commit_of_2_and_tick", 3, peek_and_snapshot_beside_commit_and_tick,
+     setup_two, finish, 0, SMALL_VALUES, GOES_ON},
+	{"read_section_peek_and_snapshot_beside_2_assigns_and_collects", 2, peek_and_snapshot_beside_assigns, setup, finish,
+     2, LARGE_VALUES, GOES_ON},
+	{"read_section_snapshot_and_peek_beside_2_assigns_and_collects", 2, snapshot_and_peek_beside_assigns, setup, finish,
+     2, LARGE_VALUES, GOES_ON},
+	{"read_section_snapshot_ahead_beside_a_new_era_2_assigns_and_collects", 2, snapshot_ahead_beside_assigns, setup,
+     finish, 2, LARGE_VALUES, GOES_ON},
+	{"read_section_snapshot_beside_2_assigns_and_ticks_and_collects", 2, snapshot_beside_assigns_and_ticks, setup,
+     finish, 2, LARGE_VALUES, GOES_ON},
+	{"read_section_snapshot_ahead_of_2_beside_commit_of_2", 2, snapshot_ahead_beside_commit, setup_two, finish, 0,
+     SMALL_VALUES, GOES_ON},
+	{"read_section_aborted_snapshot_and_peek_beside_1_assign", 2, snapshot_and_peek_beside_assigns, setup_aborted,
+     finish, 1, SMALL_VALUES, GOES_ON},
+	{"read_section_snapshot_and_assign_around_a_flag", 2, snapshot_around_a_flag, setup, one_saw_the_other, 0,
+     SMALL_VALUES, GOES_ON},
 };
 
 static struct weir_model_program prepare(const struct scope *scope)
 {
 	scene = (struct scene){.writes = scope->writes, .size = scope->size};
-	return (struct weir_model_program){scope->name,  2, &scene, sizeof(scene), scope->setup, scope->thread,
-	                                   scope->finish};
+	return (struct weir_model_program){scope->name,  scope->threads, &scene,       sizeof(scene),
+	                                   scope->setup, scope->thread,  scope->finish};
 }
 
-static const char *const calls[WEIR_MODEL_CALLS + 1] = {"begin", "peek", "end", "find", NULL};
+static const char *const calls[WEIR_MODEL_CALLS + 1] = {"begin", "peek", "end", "find", "snapshot", NULL};
 
 /* As in check_var.c: the bounds of the header, less the steps that cannot occur in a scope. */
 static void bounds_of(const struct scope *scope, int has_fences, uint32_t bounds[WEIR_MODEL_CALLS])
@@ -311,15 +571,21 @@ static void bounds_of(const struct scope *scope, int has_fences, uint32_t bounds
 	bounds[PEEK] = 13 + 4 * rounds;
 	bounds[END] = 8 - (3 - wake) - (1 - fence);
 	bounds[FIND] = 9 + 4 * rounds;
+	if (scope->thread == snapshots_alone)
+		bounds[SNAPSHOT] = 3 + 3 * 2;
 }
 
 static int check_planted(void)
 {
 	const struct scope late = {
-		"read_section_use_after_its_end", use_after_the_end, setup, finish, 2, LARGE_VALUES, GOES_ON};
+		"read_section_use_after_its_end", 2, use_after_the_end, setup, finish, 2, LARGE_VALUES, GOES_ON};
+	const struct scope half = {
+		"read_section_snapshot_of_half_a_commit", 2, half_of_a_commit, setup_two, finish, 0, SMALL_VALUES, GOES_ON};
 	struct weir_model_program program = prepare(&late);
+	int bad = scope_finds(&program, "data race");
 
-	return scope_finds(&program, "data race");
+	program = prepare(&half);
+	return bad | scope_finds(&program, judged_wrong);
 }
 
 static int check(const struct scope *scope, int symmetric, uint64_t executions)

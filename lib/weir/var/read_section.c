@@ -33,7 +33,7 @@
  * Progress: wait-free; see weiri_section_read().
  * Checked: stress/model/check_read_section.c, tests/test_read_section.c.
  */
-#include <weir/read_section.h>
+#include "var/read_section.h"
 
 #include "base/assert.h"
 #include "var/hold.h"
@@ -118,14 +118,6 @@ enum weir_status weir_read_section_begin(weir_read_section *section)
 	return begin_in(section, record);
 }
 
-/* Returns the record in which the section is open, or NULL if it is not open on this thread. */
-static struct weiri_record *record_of(const weir_read_section *section)
-{
-	struct weiri_record *record = section->record;
-
-	return record != NULL && record == weiri_record_mine ? record : NULL;
-}
-
 /* Called by the owner, with a section open. */
 static WEIRI_UNSEEN void assert_in_a_section(const struct weiri_record *record)
 {
@@ -134,7 +126,7 @@ static WEIRI_UNSEEN void assert_in_a_section(const struct weiri_record *record)
 
 const weir_read *weir_read_section_find(const weir_read_section *section, weir_var *var)
 {
-	struct weiri_record *record = section != NULL ? record_of(section) : NULL;
+	struct weiri_record *record = section != NULL ? weiri_read_section_record(section) : NULL;
 	const struct weiri_version *version;
 
 	if (record == NULL || var == NULL)
@@ -151,7 +143,7 @@ enum weir_status weir_read_section_end(weir_read_section *section)
 
 	if (section == NULL)
 		return WEIR_INVALID_ARGUMENT;
-	record = record_of(section);
+	record = weiri_read_section_record(section);
 	if (record == NULL)
 		return WEIR_FAILED_PRECONDITION;
 	depth = weiri_load_relaxed(&record->read_sections); /* [relaxed] own field, here and below */
