@@ -4,6 +4,10 @@
  */
 #include <stdio.h>
 
+#if defined(WEIR_BENCH_URCU_PEEK)
+#include <weir/urcu.h>
+#endif
+
 #include "cost.h"
 
 enum { NAMES = 1024 };
@@ -42,6 +46,14 @@ static void read_section_of_16(void)
 	must(weir_read_section_end(&reading));
 	sink = sum;
 }
+
+#if defined(WEIR_BENCH_URCU_PEEK)
+/* No other thread is there, so it needs no flavour. What rcu_read_lock() costs is liburcu's. */
+static void urcu_peek(void)
+{
+	sink = weir_urcu_peek(cost_vars[0])->version;
+}
+#endif
 
 /* -- names ------------------------------------------------------------------------------------- */
 
@@ -100,6 +112,9 @@ static void next_release(void)
 static const struct cost_operation operations[] = {
 	{"variable read in a section", reading_begin, nothing, read_peek, nothing, reading_end},
 	{"section of 16 reads", cost_vars_begin, nothing, read_section_of_16, nothing, cost_vars_end},
+#if defined(WEIR_BENCH_URCU_PEEK)
+	{"variable read in a section of liburcu", cost_vars_begin, nothing, urcu_peek, nothing, cost_vars_end},
+#endif
 	{"name look-up, release", names_begin, nothing, find_release, nothing, names_end},
 	{"iterator next of a range, release", range_begin, nothing, next_release, nothing, range_end},
 };

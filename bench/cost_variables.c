@@ -188,19 +188,46 @@ static void inline_copy(void)
 	sink = copy.word[0];
 }
 
-static void inline_commit(void)
+static void commit_values(size_t count)
 {
 	struct words next = {{1}};
-	struct weir_value_part parts[2];
+	struct weir_value_part parts[VARIABLES];
 
-	for (int i = 0; i < 2; i++)
+	for (size_t i = 0; i < count; i++)
 		parts[i] = (struct weir_value_part){cost_vars[i], inline_version, WEIR_VALUE_OF(next)};
-	must(weir_var_commit_values(parts, 2, WEIR_NO_DEADLINE, NULL, NULL));
+	must(weir_var_commit_values(parts, count, WEIR_NO_DEADLINE, NULL, NULL));
 	inline_version++;
 }
 
+static void inline_commit(void)
+{
+	commit_values(2);
+}
+
+/* At most k + 2 read-modify-writes for k variables, besides those of collections, which many commits share. */
+static void inline_commit_of_8(void)
+{
+	commit_values(8);
+}
+
+static enum weir_status read_and_assign(void *context, weir_txn *txn, weir_error *error)
+{
+	struct words next = {{1}};
+	weir_value found;
+
+	(void)context;
+	must(weir_txn_read_value(txn, cost_vars[0], &found, error));
+	must(weir_txn_assign_value(txn, cost_vars[0], WEIR_VALUE_OF(next), error));
+	return weir_txn_assign_value(txn, cost_vars[1], WEIR_VALUE_OF(next), error);
+}
+
+static void inline_transaction(void)
+{
+	must(weir_txn_run(NULL, read_and_assign, NULL, WEIR_NO_DEADLINE, NULL));
+}
+
 /* Writes until the thread keeps enough blocks, so that the allocator has no part in what follows. */
-static void inline_begin(void)
+static void inline_begin_of(void (*write)(void))
 {
 	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .kind = WEIR_VAR_INLINE, .size = sizeof(struct words)};
 	struct words first = {{0}};
@@ -209,13 +236,47 @@ static void inline_begin(void)
 		must(weir_var_create_value(WEIR_VALUE_OF(first), &options, &cost_vars[i], NULL));
 	inline_version = 1;
 	for (int i = 0; i < KEPT; i++)
-		inline_commit();
+		write();
+}
+
+static void inline_begin(void)
+{
+	inline_begin_of(inline_commit);
+}
+
+static void inline_begin_8(void)
+{
+	inline_begin_of(inline_commit_of_8);
+}
+
+static void inline_begin_transaction(void)
+{
+	inline_begin_of(inline_transaction);
 }
 
 static void inline_end(void)
 {
 	for (int i = 0; i < VARIABLES; i++)
 		weir_var_destroy(cost_vars[i], NULL);
+}
+
+static void pointer_assign(void)
+{
+	must(weir_var_assign_value(cost_vars[0], weir_value_pointer(cost_vars), WEIR_NO_DEADLINE, NULL, NULL));
+}
+
+static void pointer_begin(void)
+{
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .kind = WEIR_VAR_POINTER};
+
+	must(weir_var_create(NULL, &options, &cost_vars[0], NULL));
+	for (int i = 0; i < KEPT; i++)
+		pointer_assign();
+}
+
+static void pointer_end(void)
+{
+	weir_var_destroy(cost_vars[0], NULL);
 }
 
 /* The descriptor is readable from the first assign on, and no thread takes. */
@@ -251,6 +312,10 @@ static const struct cost_operation operations[] = {
 	{"inline update of 64 bytes", inline_begin, nothing, inline_update, nothing, inline_end},
 	{"inline copy of 64 bytes", inline_begin, nothing, inline_copy, nothing, inline_end},
 	{"inline commit of 2 x 64 bytes", inline_begin, nothing, inline_commit, nothing, inline_end},
+	{"inline commit of 8 x 64 bytes", inline_begin_8, nothing, inline_commit_of_8, nothing, inline_end},
+	{"inline transaction, 1 read, 2 x 64 bytes", inline_begin_transaction, nothing, inline_transaction, nothing,
+     inline_end},
+	{"pointer assign", pointer_begin, nothing, pointer_assign, nothing, pointer_end},
 };
 
 const struct cost_group cost_variables = COST_GROUP(operations);
