@@ -76,17 +76,18 @@ _Static_assert(sizeof(struct weir_tensor) % WEIR_TENSOR_ALIGNMENT == 0,
  */
 static inline void weiri_tensor_fetch(const weir_tensor *tensor)
 {
-	const char(*lines)[64] = (const char(*)[64])tensor;
+	const size_t line = 64;
+	const char *lines = (const char *)tensor;
 
 	/* Not a loop: gcc -O2 does not unroll it. */
-	__builtin_prefetch(lines[0]);
-	__builtin_prefetch(lines[1]);
-	__builtin_prefetch(lines[2]);
-	__builtin_prefetch(lines[3]);
-	__builtin_prefetch(lines[4]);
-	__builtin_prefetch(lines[5]);
-	__builtin_prefetch(lines[6]);
-	__builtin_prefetch(lines[7]);
+	__builtin_prefetch(lines);
+	__builtin_prefetch(lines + line);
+	__builtin_prefetch(lines + 2 * line);
+	__builtin_prefetch(lines + 3 * line);
+	__builtin_prefetch(lines + 4 * line);
+	__builtin_prefetch(lines + 5 * line);
+	__builtin_prefetch(lines + 6 * line);
+	__builtin_prefetch(lines + 7 * line);
 }
 
 /*
