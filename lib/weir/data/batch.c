@@ -98,11 +98,14 @@ static bool is_copied(const struct batch *batch, const weir_tensor *row)
 static bool is_row_of(const weir_tensor *batch, const weir_tensor *row)
 {
 	uint32_t rank = row->shape.rank;
-	bool is_odd = batch->shape.rank != rank + 1;
 
-	for (uint32_t i = 0; !is_odd && i < rank; i++)
-		is_odd = batch->shape.dims[i + 1] != row->shape.dims[i];
-	return !is_odd;
+	if (batch->shape.rank != rank + 1)
+		return false;
+	for (uint32_t i = 0; i < rank; i++) {
+		if (batch->shape.dims[i + 1] != row->shape.dims[i])
+			return false;
+	}
+	return true;
 }
 
 /* Copies row `held`, and takes the references. */

@@ -105,11 +105,6 @@ static inline size_t weiri_tensor_footprint(const weir_tensor *tensor)
 	return tensor->size;
 }
 
-static inline bool weiri_tensor_is_dtype(enum weir_dtype dtype)
-{
-	return weir_dtype_size(dtype) != 0;
-}
-
 /*
  * Returns the data, for writing, if the caller's reference is the only one and the memory is the
  * tensor's own; otherwise NULL. The caller keeps dtype and shape.
