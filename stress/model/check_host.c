@@ -2,12 +2,9 @@
  * check_host.c - readers in sections that Weir does not see: what such a section has found is not
  * freed before the section ends, and is freed after a grace period.
  *
- * The foreign sections are those of a small RCU, in the manner of liburcu's flavour memb: a reader
- * announces itself and reads, without a fence of its own unless membarrier is refused. So nothing
- * orders what its thread wrote before the section, such as the attachment. A grace period runs a
- * membarrier, and looks once whether each reader was outside after it began; if one was not, it has
- * not ended, and the host does not advance. So no thread waits, and a thread may be stopped anywhere:
- * one that is stopped in its section keeps what it may read, and blocks no other.
+ * The foreign sections are those of foreign_sections.h. If a grace period has not ended, the host does not
+ * advance. So no thread waits, and a thread may be stopped anywhere: one that is stopped in its section keeps
+ * what it may read, and blocks no other.
  *
  * An object is written when it is freed, and freed memory may not be read, so a free that comes too
  * early shows as a race or as an access to freed memory.
@@ -15,8 +12,8 @@
 #include <weir/reclaim.h>
 #include <weir/time.h>
 
-#include "base/asymmetric.h"
 #include "base/atomic.h"
+#include "model/foreign_sections.h"
 #include "model/scope.h"
 #include "reclaim/host.h"
 
@@ -73,13 +70,12 @@ static void read_twice(size_t me)
 
 	if (weiri_load_acquire(&scene.attached) == 0)
 		return;
-	weiri_store_relaxed(&scene.inside[me], 1u);
-	weiri_fence_light();
+	foreign_enter(&scene.inside[me]);
 	first = weiri_load_seq_cst(&scene.newest);
 	weir_model_assert(first->whole == 1);
 	second = weiri_load_seq_cst(&scene.newest);
 	weir_model_assert(second->whole == 1 && first->whole == 1);
-	weiri_store_release(&scene.inside[me], 0u);
+	foreign_leave(&scene.inside[me]);
 }
 
 static void replace(void)
@@ -89,16 +85,6 @@ static void replace(void)
 	weiri_retire(weiri_record_get(), &old->retired);
 }
 
-static bool grace_period(void)
-{
-	(void)weiri_fence_heavy();
-	for (size_t i = 0; i < THREADS; i++) {
-		if (weiri_load_acquire(&scene.inside[i]) != 0)
-			return false;
-	}
-	return true;
-}
-
 static void wait_for_readers(void)
 {
 	uint64_t era;
@@ -106,7 +92,7 @@ static void wait_for_readers(void)
 	if (weiri_load_acquire(&scene.attached) == 0)
 		return;
 	era = weiri_era_begin();
-	if (grace_period())
+	if (foreign_grace_period(scene.inside, THREADS))
 		weiri_host_advance(scene.host, era);
 }
 

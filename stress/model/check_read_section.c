@@ -221,20 +221,25 @@ static void over_the_budget(void *context, size_t who)
 	peeks_beside_assigns(context, who);
 }
 
-/* See check_var.c: of the two reads the one that comes last sees the other thread's write. */
-static void peek_around_a_flag(void *context, size_t who)
+/* Of the two looks the one that comes last sees the other thread's write. */
+static void look_around_a_flag(size_t who, const weir_read *(*look)(const weir_read_section *section))
 {
-	(void)context;
 	if (who == 0) {
 		weir_read_section section = begun();
 
 		weiri_store_seq_cst(&scene.flag, 1u);
-		scene.saw[0] = value_of(peek(&section));
+		scene.saw[0] = value_of(look(&section));
 		end(&section);
 	} else {
 		assign(1);
 		scene.saw[1] = weiri_load_seq_cst(&scene.flag);
 	}
+}
+
+static void peek_around_a_flag(void *context, size_t who)
+{
+	(void)context;
+	look_around_a_flag(who, peek);
 }
 
 static void one_saw_the_other(void *context)
@@ -447,20 +452,10 @@ static void peek_and_snapshot_beside_commit_and_tick(void *context, size_t who)
 	snapshot_beside_commit_and_tick(context, who);
 }
 
-/* Of the two looks the one that comes last sees the other thread's write. */
 static void snapshot_around_a_flag(void *context, size_t who)
 {
 	(void)context;
-	if (who == 0) {
-		weir_read_section section = begun();
-
-		weiri_store_seq_cst(&scene.flag, 1u);
-		scene.saw[0] = value_of(show_x(&section));
-		end(&section);
-	} else {
-		assign(1);
-		scene.saw[1] = weiri_load_seq_cst(&scene.flag);
-	}
+	look_around_a_flag(who, show_x);
 }
 
 /* A planted fault: a snapshot that shows one part of a commit and not the other. */

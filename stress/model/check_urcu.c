@@ -3,7 +3,7 @@
  * started and that are waited for, detaching, beside peeks and collections.
  *
  * The flavour is a table of functions of this program, so all of lib/urcu is under test. Its sections are
- * those of check_host.c. Its call_rcu() puts the callback into a place, from which the thread that runs
+ * those of foreign_sections.h. Its call_rcu() puts the callback into a place, from which the thread that runs
  * callbacks takes it. In half of the scopes that exchange orders nothing: then only what Weir orders
  * counts. In the other half it orders what liburcu's orders, and both ends touch the callback's head, as
  * there: then the next use of the head must come after the end of the callback.
@@ -17,9 +17,9 @@
 #include <weir/urcu.h>
 #include <weir/value.h>
 
-#include "base/asymmetric.h"
 #include "base/atomic.h"
 #include "base/futex.h"
+#include "model/foreign_sections.h"
 #include "model/scope.h"
 
 enum { THREADS = 3, PLACES = 2 * WEIR_URCU_STARTED };
@@ -56,19 +56,9 @@ int sched_yield(void)
 	return 0;
 }
 
-static bool grace_period(void)
-{
-	(void)weiri_fence_heavy();
-	for (size_t i = 0; i < THREADS; i++) {
-		if (weiri_load_acquire(&scene.inside[i]) != 0)
-			return false;
-	}
-	return true;
-}
-
 static void synchronize(void)
 {
-	while (!grace_period())
+	while (!foreign_grace_period(scene.inside, THREADS))
 		(void)sched_yield();
 }
 
@@ -115,7 +105,7 @@ static void run_callbacks(bool waits)
 			continue;
 		if (waits)
 			synchronize();
-		if (waits || grace_period())
+		if (waits || foreign_grace_period(scene.inside, THREADS))
 			run_callback(head);
 		else
 			place(head);
@@ -153,13 +143,12 @@ static void peek_twice(size_t me)
 
 	if (weiri_load_acquire(&scene.host) == NULL)
 		return;
-	weiri_store_relaxed(&scene.inside[me], 1u);
-	weiri_fence_light();
+	foreign_enter(&scene.inside[me]);
 	first = weir_urcu_peek(scene.var)->data;
 	weir_model_assert(first->left == first->right);
 	second = weir_urcu_peek(scene.var)->data;
 	weir_model_assert(second->left == second->right && first->left == first->right);
-	weiri_store_release(&scene.inside[me], 0u);
+	foreign_leave(&scene.inside[me]);
 }
 
 static void write(size_t me)
@@ -176,12 +165,11 @@ static void peek_after_the_flag(size_t me)
 
 	scene.asks = true;
 	weiri_store_seq_cst(&scene.flag, 1u);
-	weiri_store_relaxed(&scene.inside[me], 1u);
-	weiri_fence_light();
+	foreign_enter(&scene.inside[me]);
 	read = weir_urcu_peek(scene.var);
 	if (read->version > 2) /* that of setup() */
 		scene.saw = true;
-	weiri_store_release(&scene.inside[me], 0u);
+	foreign_leave(&scene.inside[me]);
 }
 
 static void write_before_the_flag(size_t me)

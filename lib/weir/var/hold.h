@@ -38,12 +38,7 @@ static inline void weiri_hold_clear(weir_read *read, void *none)
 {
 	read->pointer = none;
 	weiri_compiler_barrier();
-#if defined(WEIRI_UNDER_MODEL) /* which undoes plain stores after an execution, but no memset */
-	read->version = 0;
-	read->hold = none;
-#else
 	memset((char *)read + offsetof(weir_read, version), 0, sizeof(*read) - offsetof(weir_read, version));
-#endif
 }
 
 static inline bool weiri_hold_has_slot(const weir_read *read)
