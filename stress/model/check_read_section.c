@@ -132,14 +132,16 @@ static void write_x(void)
 		assign((int64_t)i);
 }
 
-/* What was shown first is there while the section shows more. */
-static void peek_twice(void)
+typedef const weir_read *look(const weir_read_section *section);
+
+/* What was shown first is there while the section shows more, which is no older. */
+static void look_twice(look *one, look *other)
 {
 	weir_read_section section = begun();
-	const weir_read *first = peek(&section);
+	const weir_read *first = one(&section);
 	int64_t value = value_of(first);
 
-	weir_model_assert(value_of(peek(&section)) >= value);
+	weir_model_assert(value_of(other(&section)) >= value);
 	weir_model_assert(value_of(first) == value);
 	end(&section);
 }
@@ -150,7 +152,7 @@ static void peeks_beside_assigns(void *context, size_t who)
 	if (who == 0)
 		write_x();
 	else
-		peek_twice();
+		look_twice(peek, peek);
 }
 
 static void find_beside_assigns(void *context, size_t who)
@@ -210,7 +212,7 @@ static void write_in_a_section_beside_a_peek(void *context, size_t who)
 	if (who == 0)
 		write_in_a_section(context, who);
 	else
-		peek_twice();
+		look_twice(peek, peek);
 }
 
 /* With no budget a writer waits until the section ends, and is woken then. */
@@ -222,13 +224,13 @@ static void over_the_budget(void *context, size_t who)
 }
 
 /* Of the two looks the one that comes last sees the other thread's write. */
-static void look_around_a_flag(size_t who, const weir_read *(*look)(const weir_read_section *section))
+static void look_around_a_flag(size_t who, look *one)
 {
 	if (who == 0) {
 		weir_read_section section = begun();
 
 		weiri_store_seq_cst(&scene.flag, 1u);
-		scene.saw[0] = value_of(look(&section));
+		scene.saw[0] = value_of(one(&section));
 		end(&section);
 	} else {
 		assign(1);
@@ -326,40 +328,20 @@ static void snapshot_beside_assigns_in_order(void *context, size_t who)
  */
 static void peek_and_snapshot_beside_assigns(void *context, size_t who)
 {
-	weir_read_section section;
-	const weir_read *first, *then;
-	int64_t value;
-
 	(void)context;
-	if (who == 0) {
+	if (who == 0)
 		write_x();
-		return;
-	}
-	section = begun();
-	first = peek(&section);
-	value = value_of(first);
-	then = show_x(&section);
-	weir_model_assert(value_of(then) >= value && value_of(first) == value);
-	end(&section);
+	else
+		look_twice(peek, show_x);
 }
 
-/* What a snapshot has shown is there while the section shows more. */
 static void snapshot_and_peek_beside_assigns(void *context, size_t who)
 {
-	weir_read_section section;
-	const weir_read *first;
-	int64_t value;
-
 	(void)context;
-	if (who == 0) {
+	if (who == 0)
 		write_x();
-		return;
-	}
-	section = begun();
-	first = show_x(&section);
-	value = value_of(first);
-	weir_model_assert(value_of(peek(&section)) >= value && value_of(first) == value);
-	end(&section);
+	else
+		look_twice(show_x, peek);
 }
 
 /* As in check_var.c: the version that is assigned is born in an era that the snapshot, which advances the clock, lacks. */
