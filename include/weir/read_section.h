@@ -38,7 +38,7 @@
  * | weir_read_section_begin | 10                                                 |
  * | weir_read_section_peek  | 13 + 4r; 4 with no collection or write under way   |
  * | weir_read_section_find  | 9 + 4r                                             |
- * | weir_read_section_snapshot of k | 3 + 3k with no collection or write under way; else none |
+ * | weir_read_section_snapshot of k | 3 + 3k with no collection or write under way; else no bound |
  * | weir_read_section_end   | 8, waking a writer included                        |
  *
  * Memory. An open section pins the versions that existed when it began, and those that were created
