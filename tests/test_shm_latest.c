@@ -98,11 +98,11 @@ Test(shm_latest, one_handle_is_the_writer_until_it_is_destroyed)
 	cr_assert_eq(weir_shm_latest_write(two, &word, sizeof(word), NULL, &error), WEIR_FAILED_PRECONDITION);
 	cr_assert_not_null(strstr(error.message, "is the writer"));
 	cr_assert_eq(weir_shm_latest_destroy(one, NULL), WEIR_OK);
+	one = join(file); /* in the seat of the writer that has left */
 	cr_assert_eq(put(two, 2), WEIR_OK);
 	cr_assert_eq(get(two, 1, &number, &version), WEIR_OK);
 	cr_assert_eq(number, 2u);
 	cr_assert_eq(version, 2u);
-	one = join(file);
 	cr_assert_eq(put(one, 3), WEIR_FAILED_PRECONDITION);
 	cr_assert_eq(weir_shm_latest_destroy(one, NULL), WEIR_OK);
 	cr_assert_eq(weir_shm_latest_destroy(two, NULL), WEIR_OK);
@@ -153,6 +153,44 @@ Test(shm_latest, refuses_what_it_cannot_do)
 	cr_assert_eq(weir_shm_latest_version(NULL) + weir_shm_latest_value_size(NULL), 0u);
 	cr_assert_eq(weir_shm_latest_destroy(latest, NULL), WEIR_OK);
 	cr_assert_eq(weir_shm_latest_destroy(NULL, NULL), WEIR_OK);
+	(void)close(file);
+}
+
+/* The word of the newest version: the version, and in its low bits the number of the buffer. */
+static uint64_t *word_of(void *memory, size_t size, uint64_t version, unsigned bits)
+{
+	uint64_t *word = memory;
+
+	while ((char *)word < (char *)memory + size && *word >> bits != version)
+		word++;
+	cr_assert((char *)word < (char *)memory + size);
+	return word;
+}
+
+Test(shm_latest, a_number_of_no_buffer_is_damage)
+{
+	enum { BITS = 2, VERSIONS = 1000 }; /* of 3 buffers; no other word before the buffers is so great */
+	int file = shm_file();
+	weir_shm_latest *latest = make(file, VALUE, 1, 1);
+	weir_error error = {.message = ""};
+	uint64_t value[WORDS], number = 0, version = 0, *word, right;
+	off_t size = lseek(file, 0, SEEK_END);
+	void *memory = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+
+	cr_assert_neq(memory, MAP_FAILED);
+	for (uint64_t i = 1; i <= VERSIONS; i++)
+		cr_assert_eq(put(latest, i), WEIR_OK);
+	word = word_of(memory, (size_t)size, VERSIONS, BITS);
+	right = *word;
+	*word |= (1u << BITS) - 1;
+	cr_assert_eq(get(latest, 0, &number, &version), WEIR_DATA_LOSS);
+	cr_assert_eq(weir_shm_latest_read(latest, 0, value, sizeof(value), NULL, NULL, 0, NULL, &error), WEIR_DATA_LOSS);
+	cr_assert_not_null(strstr(error.message, "damaged"), "%s", error.message);
+	*word = right;
+	cr_assert_eq(get(latest, 0, &number, &version), WEIR_OK);
+	cr_assert_eq(number, (uint64_t)VERSIONS);
+	cr_assert_eq(munmap(memory, (size_t)size), 0);
+	cr_assert_eq(weir_shm_latest_destroy(latest, NULL), WEIR_OK);
 	(void)close(file);
 }
 
@@ -232,10 +270,14 @@ Test(shm_latest, a_reader_follows_a_writing_process)
 static int use_the_parents_handle(void *context)
 {
 	const struct peers *peers = context;
-	uint64_t number, version;
+	uint64_t number, version, value[WORDS];
+	weir_error error = {.message = ""};
 
 	CHILD_CHECK(put(peers->parents, 1) == WEIR_FAILED_PRECONDITION);
 	CHILD_CHECK(get(peers->parents, 0, &number, &version) == WEIR_FAILED_PRECONDITION);
+	CHILD_CHECK(weir_shm_latest_read(peers->parents, 0, value, sizeof(value), NULL, NULL, 0, NULL, &error) ==
+	            WEIR_FAILED_PRECONDITION);
+	CHILD_CHECK(strstr(error.message, "belongs to the parent") != NULL);
 	CHILD_CHECK(weir_shm_latest_version(peers->parents) == 0);
 	CHILD_CHECK(weir_shm_latest_set_bell(peers->parents, -1) == WEIR_FAILED_PRECONDITION);
 	CHILD_CHECK(weir_shm_latest_ask_bell(peers->parents) == WEIR_FAILED_PRECONDITION);

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <weir/cancel.h>
 #include <weir/shm_latest.h>
@@ -250,6 +251,14 @@ static void write_head(int file, struct stored_head stored)
 	cr_assert_eq(pwrite(file, &stored, sizeof(stored), 0), (ssize_t)sizeof(stored));
 }
 
+/* 0: the system has no such namespaces. */
+static uint64_t number_of(const char *namespace)
+{
+	struct stat about;
+
+	return stat(namespace, &about) == 0 ? about.st_ino : 0;
+}
+
 Test(shm_ring, a_head_of_another_version_is_refused_by_name)
 {
 	int file = shm_file();
@@ -259,6 +268,7 @@ Test(shm_ring, a_head_of_another_version_is_refused_by_name)
 	weir_error error = {.message = ""};
 
 	cr_assert_eq(pread(file, &stored, sizeof(stored), 0), (ssize_t)sizeof(stored));
+	cr_assert_eq(stored.head.namespace, number_of("/proc/self/ns/pid") << 32 ^ number_of("/proc/self/ns/time"));
 	stored.head.version++;
 	write_head(file, stored);
 	cr_assert_eq(weir_shm_ring_attach(file, &other, &error), WEIR_UNIMPLEMENTED);

@@ -14,6 +14,8 @@
 #include <weir/urcu.h>
 
 #include "reclaim_kit.h"
+#include "stepped.h"
+#include "var/version.h"
 #include "variables.h"
 
 /* liburcu's flavour headers exclude each other; these are what they call rcu_flavor. */
@@ -165,7 +167,7 @@ Test(urcu, a_later_replacement_needs_a_later_grace_period)
 Test(urcu, a_peek_shows_the_newest_version_and_is_no_handle)
 {
 	weir_urcu *host = attach(&urcu_bp_flavor, 0);
-	weir_var *var = variable(7), *empty = empty_variable("empty"), *both[2];
+	weir_var *var = variable(7), *empty = empty_variable("empty");
 	const weir_read *read;
 	weir_read copy;
 
@@ -182,14 +184,60 @@ Test(urcu, a_peek_shows_the_newest_version_and_is_no_handle)
 	cr_assert_null(weir_urcu_peek(empty));
 	cr_assert_null(weir_urcu_peek(NULL));
 	unlock();
-	both[0] = var, both[1] = var;
-	cr_assert_eq(commit_all(both, 1, 1, 9, NULL), WEIR_ABORTED);
-	real->read_lock();
-	cr_assert_eq(value_of(weir_urcu_peek(var)), 8, "an aborted version does not count");
-	unlock();
 	detach(host);
 	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
 	cr_assert_eq(weir_var_destroy(empty, NULL), WEIR_OK);
+	expect_nothing_left();
+}
+
+/* Two variables, first the one with the lower address, and a commit to both. */
+struct pair {
+	weir_var *vars[2];
+	enum weir_status status;
+};
+
+static void commit_pair(void *context)
+{
+	struct pair *pair = context;
+
+	pair->status = commit_all(pair->vars, 2, 1, 9, NULL);
+}
+
+static void expect_peek(weir_var *var, int64_t value, const char *when)
+{
+	real->read_lock();
+	cr_assert_eq(value_of(weir_urcu_peek(var)), value, "%s", when);
+	unlock();
+}
+
+Test(urcu, a_peek_looks_through_a_commit_that_has_not_succeeded)
+{
+	weir_var *a, *b, *low;
+	struct weiri_version *before;
+	struct pair pair;
+	struct stepped commit = {.prepare = meet_weir, .call = commit_pair, .context = &pair};
+	weir_urcu *host;
+	int stands;
+
+	stepped_or_skip();
+	host = attach(&urcu_bp_flavor, 0);
+	a = variable(7), b = variable(7);
+	low = (uintptr_t)a < (uintptr_t)b ? a : b;
+	pair = (struct pair){.vars = {low, low == a ? b : a}};
+	before = weiri_load_seq_cst(&low->head);
+	stands = stepped_start(&commit, 0);
+	while (stands && weiri_load_seq_cst(&low->head) == before)
+		stands = stepped_next(&commit);
+	cr_assert(stands, "a commit of two parts never stands with one part installed");
+	expect_peek(low, 7, "undecided");
+	assign(pair.vars[1], 8);
+	stepped_finish(&commit);
+	cr_assert_eq(pair.status, WEIR_ABORTED);
+	cr_assert_neq(weiri_load_seq_cst(&low->head), before, "the aborted version is still there");
+	expect_peek(low, 7, "aborted");
+	detach(host);
+	cr_assert_eq(weir_var_destroy(a, NULL), WEIR_OK);
+	cr_assert_eq(weir_var_destroy(b, NULL), WEIR_OK);
 	expect_nothing_left();
 }
 
@@ -342,6 +390,146 @@ Test(urcu, a_writer_that_waits_for_memory_goes_on_after_a_grace_period)
 	expect_nothing_left();
 }
 
+/* -- a flavour whose grace periods end when the test says so ----------------------------------- */
+
+enum { HEADS = 2 * WEIR_URCU_STARTED };
+
+static struct by_hand {
+	weir_var *var;                 /* what a waiter looks at */
+	struct rcu_head *heads[HEADS]; /* the callbacks that have not run */
+	void (*function)(struct rcu_head *head);
+	size_t called, waited, barriers;
+	bool lands_at_once;
+} by_hand;
+
+static void land_by_hand(size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct rcu_head *head = by_hand.heads[i];
+
+		by_hand.heads[i] = NULL;
+		if (head != NULL)
+			by_hand.function(head);
+	}
+}
+
+static void call_by_hand(struct rcu_head *head, void (*function)(struct rcu_head *head))
+{
+	cr_assert_lt(by_hand.called, HEADS);
+	by_hand.heads[by_hand.called++] = head;
+	by_hand.function = function;
+	if (by_hand.lands_at_once)
+		land_by_hand(by_hand.called);
+}
+
+/* What was replaced before the wait is kept until its end, and what is replaced during it longer. */
+static void synchronize_by_hand(void)
+{
+	by_hand.waited++;
+	if (by_hand.var == NULL)
+		return;
+	cr_assert_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED);
+	assign(by_hand.var, 3);
+}
+
+static void barrier_by_hand(void)
+{
+	by_hand.barriers++;
+	land_by_hand(by_hand.called);
+}
+
+static const struct rcu_flavor_struct flavour_by_hand = {
+	.update_call_rcu = call_by_hand, .update_synchronize_rcu = synchronize_by_hand, .barrier = barrier_by_hand};
+
+static weir_urcu *attach_by_hand(uint32_t flags)
+{
+	struct weir_urcu_options options = {WEIR_URCU_OPTIONS_INIT, .flags = flags, .allocator = &variables_memory};
+	weir_urcu *host = NULL;
+
+	by_hand = (struct by_hand){.var = NULL};
+	cr_assert_eq(weir_urcu_attach(&flavour_by_hand, &options, &host, NULL), WEIR_OK);
+	return host;
+}
+
+Test(urcu, a_grace_period_ends_what_was_replaced_before_it_and_no_more)
+{
+	weir_urcu *host = attach_by_hand(0);
+	weir_var *var = variable(1);
+
+	assign(var, 2);
+	by_hand.var = var;
+	weir_urcu_synchronize(host);
+	by_hand.var = NULL;
+	cr_assert_eq(by_hand.waited, 1);
+	cr_assert_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED, "replaced during the grace period");
+	cr_assert_eq(live_versions(), 2);
+	weir_urcu_synchronize(host);
+	flush_all();
+	cr_assert_eq(live_versions(), 1);
+	assign(var, 4);
+	by_hand.var = var;
+	detach(host);
+	cr_assert_eq(by_hand.waited, 3, "a detach waits for a grace period, while the host is still there");
+	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
+	expect_nothing_left();
+}
+
+Test(urcu, a_callback_ends_what_was_replaced_before_the_start)
+{
+	weir_urcu *host = attach_by_hand(0);
+	weir_var *var = variable(1);
+
+	assign(var, 2);
+	cr_assert_eq(weir_urcu_try_start(host), WEIR_OK);
+	cr_assert_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED);
+	cr_assert_eq(by_hand.called, 1, "without the flag no collection starts a grace period");
+	assign(var, 3);
+	land_by_hand(1);
+	cr_assert_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED, "replaced after the start");
+	cr_assert_eq(live_versions(), 2);
+	by_hand.lands_at_once = true;
+	cr_assert_eq(weir_urcu_try_start(host), WEIR_OK);
+	flush_all();
+	cr_assert_eq(live_versions(), 1);
+	detach(host);
+	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
+	expect_nothing_left();
+}
+
+Test(urcu, each_started_grace_period_is_ended_by_a_detach)
+{
+	for (size_t started = 0; started <= WEIR_URCU_STARTED; started++) {
+		weir_urcu *host = attach_by_hand(0);
+
+		for (size_t i = 0; i < started; i++)
+			cr_assert_eq(weir_urcu_try_start(host), WEIR_OK);
+		cr_assert_eq(weir_urcu_try_start(host), started < WEIR_URCU_STARTED ? WEIR_OK : WEIR_WOULD_BLOCK);
+		land_by_hand(started / 2);
+		detach(host);
+		cr_assert_eq(by_hand.barriers, 1);
+		for (size_t i = 0; i < HEADS; i++)
+			cr_assert_null(by_hand.heads[i]);
+		expect_nothing_left();
+	}
+}
+
+Test(urcu, collections_start_grace_periods_until_the_detach)
+{
+	weir_urcu *host = attach_by_hand(WEIR_URCU_CALL_RCU);
+	weir_var *var = variable(1);
+
+	assign(var, 2);
+	cr_assert_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED);
+	cr_assert_geq(by_hand.called, 1);
+	detach(host);
+	by_hand.called = 0;
+	assign(var, 3);
+	flush_all();
+	cr_assert_eq(by_hand.called, 0);
+	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
+	expect_nothing_left();
+}
+
 /* -- call_rcu() -------------------------------------------------------------------------------- */
 
 Test(urcu, started_grace_periods_end_without_a_wait)
@@ -475,8 +663,9 @@ Test(urcu, two_flavours_are_waited_for_both)
 Test(urcu, bad_arguments_are_refused)
 {
 	struct weir_urcu_options options = {WEIR_URCU_OPTIONS_INIT, .flags = 2};
-	struct rcu_flavor_struct partial = urcu_memb_flavor;
+	struct rcu_flavor_struct partial[] = {urcu_memb_flavor, urcu_memb_flavor, urcu_memb_flavor};
 	weir_urcu *hosts[WEIR_URCU_FLAVOURS], *host = NULL;
+	weir_var *var = variable(1);
 	weir_error error;
 
 	cr_assert_eq(weir_urcu_attach(NULL, NULL, &host, &error), WEIR_INVALID_ARGUMENT);
@@ -485,17 +674,26 @@ Test(urcu, bad_arguments_are_refused)
 	cr_assert_eq(weir_urcu_attach(&urcu_memb_flavor, &options, &host, &error), WEIR_INVALID_ARGUMENT);
 	options = (struct weir_urcu_options){.struct_size = 3};
 	cr_assert_eq(weir_urcu_attach(&urcu_memb_flavor, &options, &host, &error), WEIR_INVALID_ARGUMENT);
-	partial.update_synchronize_rcu = NULL;
-	cr_assert_eq(weir_urcu_attach(&partial, NULL, &host, &error), WEIR_INVALID_ARGUMENT);
-	cr_assert_str_eq(error.message, "urcu: the flavour lacks synchronize_rcu, call_rcu or rcu_barrier");
+	partial[0].update_synchronize_rcu = NULL;
+	partial[1].update_call_rcu = NULL;
+	partial[2].barrier = NULL;
+	for (size_t i = 0; i < 3; i++) {
+		cr_assert_eq(weir_urcu_attach(&partial[i], NULL, &host, &error), WEIR_INVALID_ARGUMENT);
+		cr_assert_str_eq(error.message, "urcu: the flavour lacks synchronize_rcu, call_rcu or rcu_barrier");
+	}
 	cr_assert_null(host);
 	weir_urcu_synchronize(NULL);
 	for (int i = 0; i < WEIR_URCU_FLAVOURS; i++)
 		hosts[i] = attach(&urcu_memb_flavor, WEIR_URCU_CALL_RCU);
-	options = (struct weir_urcu_options){WEIR_URCU_OPTIONS_INIT, .flags = WEIR_URCU_CALL_RCU};
+	options =
+		(struct weir_urcu_options){WEIR_URCU_OPTIONS_INIT, .flags = WEIR_URCU_CALL_RCU, .allocator = &variables_memory};
 	cr_assert_eq(weir_urcu_attach(&urcu_memb_flavor, &options, &host, &error), WEIR_RESOURCE_EXHAUSTED);
+	cr_assert_null(host);
 	for (int i = 0; i < WEIR_URCU_FLAVOURS; i++)
 		detach(hosts[i]);
+	assign(var, 2);
+	flush_all(); /* no host of a refused attach keeps anything */
+	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
 	expect_nothing_left();
 }
 
@@ -514,6 +712,52 @@ static enum weir_status attach_with(const weir_allocator *allocator, void *conte
 Test(urcu, attaching_survives_every_allocation_failing)
 {
 	cr_assert_eq(fail_each_allocation(attach_with, NULL), 1);
+}
+
+/*
+ * Records come from the default allocator, which uses the sized calls of jemalloc if the process
+ * has them. Here this file defines these calls. The low bits of flags are the logarithm of the
+ * alignment.
+ */
+static _Atomic(uint32_t) no_memory;
+
+void *mallocx(size_t size, int flags);
+void sdallocx(void *memory, size_t size, int flags);
+
+void *mallocx(size_t size, int flags)
+{
+	size_t alignment = (size_t)1 << (flags & 63);
+	void *memory = NULL;
+
+	/* [relaxed] a setting */
+	if (weiri_load_relaxed(&no_memory) != 0)
+		return NULL;
+	return posix_memalign(&memory, alignment < sizeof(void *) ? sizeof(void *) : alignment, size) == 0 ? memory : NULL;
+}
+
+void sdallocx(void *memory, size_t size, int flags)
+{
+	(void)size, (void)flags;
+	free(memory);
+}
+
+/* Hosts take the records of ended threads first. One more needs memory for its own. */
+Test(urcu, attaching_survives_that_there_is_no_memory_for_a_record)
+{
+	struct weir_urcu_options options = {WEIR_URCU_OPTIONS_INIT, .allocator = &variables_memory};
+	enum { MOST = 4096 };
+	static weir_urcu *hosts[MOST];
+	enum weir_status status;
+	size_t attached = 0;
+
+	weiri_store_relaxed(&no_memory, 1u);
+	while ((status = weir_urcu_attach(&urcu_memb_flavor, &options, &hosts[attached], NULL)) == WEIR_OK)
+		cr_assert_lt(++attached, MOST);
+	weiri_store_relaxed(&no_memory, 0u);
+	cr_assert_eq(status, WEIR_RESOURCE_EXHAUSTED);
+	for (size_t i = 0; i < attached; i++)
+		detach(hosts[i]);
+	expect_nothing_left();
 }
 
 /* -- fork -------------------------------------------------------------------------------------- */

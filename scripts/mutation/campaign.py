@@ -6,6 +6,8 @@ import hashlib
 import os
 import pathlib
 import pickle
+import re
+import subprocess
 import sys
 import threading
 import time
@@ -77,6 +79,21 @@ def find_all(root, jobs):
     return found
 
 
+def changed_lines(root, commit):
+    """Returns, for each file of lib/, the numbers of its lines that `commit` does not have."""
+    text = subprocess.run(["git", "diff", "-U0", "--no-color", "--no-ext-diff", commit, "--", "lib"], cwd=root, check=True,
+                          stdout=subprocess.PIPE, text=True).stdout
+    lines, file = collections.defaultdict(set), None
+    for line in text.splitlines():
+        name = re.match(r"\+\+\+ b/(.+)", line)
+        hunk = re.match(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@", line)
+        if name:
+            file = name[1]
+        elif hunk:
+            lines[file].update(range(int(hunk[1]), int(hunk[1]) + int(hunk[2] or 1)))
+    return lines
+
+
 def mutants_of(root_and_file):
     root, file = root_and_file
     return list(meaning.all_mutants(root, [file]))
@@ -97,7 +114,13 @@ class Campaign:
         self.killers = Table(root / "tests" / "mutants" / "killers.tsv")
         self.explained = rows_of(root / "tests" / "mutants" / "equivalents.tsv")
         every = find_all(root, options.jobs)
-        self.drawn = meaning.sample(every, options.seed, options.count, options.least, {*self.killers.rows, *self.explained})
+        if options.since:
+            lines = changed_lines(root, options.since)
+            drawn = [m for m in every if m.line in lines[m.file]]
+        else:
+            drawn = meaning.sample(every, options.seed, options.count, options.least, {*self.killers.rows, *self.explained})
+        # All that are drawn are compiled, so that runs of several layers share a build. Runs of named programs are of one layer, and short.
+        self.drawn = [m for m in drawn if not options.program or self.is_asked_for(m)]
         self.total = len(every)
         self.known = {meaning.key_of(m) for m in every}
         self.result = {}
@@ -128,11 +151,11 @@ class Campaign:
         builds = ["plain", *(["asan"] if "asan" in kinds else [])]
         for build in builds:
             say(f"{len(copy.mutants)} mutants: building {copy.folder(build)}")
-            copy.build(build)
+            copy.build(build, kinds, self.options.program)
         out = {meaning.key_of(m) for m in copy.left_out}
         for m in copy.left_out:
             say(f"  does not compile: {description(m)}")
-        self.trials = trials.Trials(copy, trials.Programs(copy, builds), self.options.jobs, say)
+        self.trials = trials.Trials(copy, trials.Programs(copy, builds, kinds, self.options.program), self.options.jobs, say)
         self.trials.record([kind for kind in kinds if kind != "asan"])
         for m in chosen:
             if meaning.key_of(m) in out:
@@ -219,7 +242,8 @@ class Campaign:
         print("| all | " + " | ".join(str(sums[c]) for c in columns) + " |")
         different = sums["tried"] - sums["equivalent"]
         share = 100 * sums["killed"] / max(different, 1)
-        print(f"seed {self.options.seed}, drawn from {self.total} mutants: {share:.1f} % of those that change something are killed")
+        drawn = f"lines changed since {self.options.since}" if self.options.since else f"seed {self.options.seed}"
+        print(f"{drawn}, drawn from {self.total} mutants: {share:.1f} % of those that change something are killed")
         return 1 if survived or stale else 0
 
 
@@ -235,6 +259,10 @@ def main(root, words):
     parser.add_argument("--only", action="append", default=[],
                         help="only those of the drawn mutants that have this text in their description or line")
     parser.add_argument("--layer", action="append", default=[], help="a folder of sources, relative to lib/")
+    parser.add_argument("--since", metavar="COMMIT", help="draw all mutants of the lines that changed since COMMIT, and no others")
+    parser.add_argument("--program", action="append", default=[],
+                        help="build and run only the tests, examples, model programs and stress scenarios of these names, and compile only the "
+                             "mutants that are asked for")
     parser.add_argument("--by", action="append", choices=trials.KINDS, help="only checks of this kind; may be repeated")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--budget", type=float, default=25,

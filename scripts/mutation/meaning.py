@@ -34,7 +34,7 @@ def mpi_includes():
 
 
 # Statements without an effect that a program can see.
-HINT = re.compile(r"(\(void\)\s*)?(WEIR_ASSERT|WEIRI_PROBE|weiri_pause\b|weiri_assert|va_end|__builtin_prefetch)"
+HINT = re.compile(r"(\(void\)\s*)?(WEIR_ASSERT|WEIRI_PROBE|WEIRI_SHM_STEP|weiri_pause\b|weiri_assert|va_end|__builtin_prefetch)"
                   r"|\(void\)\s*\w+\s*[,;)]|\(void\)\s*\w+$")
 # Functions without such an effect, by their names or by what stands before them: lib/weir/base/assert.h.
 ASSERTS = re.compile(r"(weiri_\w+_)?assert_\w+")

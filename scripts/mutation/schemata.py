@@ -78,15 +78,18 @@ class Copy:
     def folder(self, build):
         return self.tree / build
 
-    def build(self, build):
-        """Builds the copy. If mutants do not compile, it leaves them out and tries again."""
+    def build(self, build, kinds, programs=()):
+        """
+        Builds the copy, or only what checks of these kinds and these programs need. If mutants do not compile, it leaves them out and
+        tries again.
+        """
         for _ in range(8):
             self.write()
             if not (self.folder(build) / "build.ninja").is_file():
                 subprocess.run(["meson", "setup", self.folder(build), self.tree, *COMMON, *BUILDS[build]], check=True,
                                stdout=subprocess.DEVNULL)
-            made = subprocess.run(["nice", "ninja", "-C", self.folder(build), "-k", "0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                  text=True, errors="replace")
+            command = ["nice", "ninja", "-C", self.folder(build), "-k", "0", *self.targets(build, kinds, programs)]
+            made = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
             (self.tree / f".{build}.log").write_text(made.stdout)
             if made.returncode == 0:
                 return
@@ -98,9 +101,18 @@ class Copy:
             self.mutants = [m for m in self.mutants if m not in bad]
         sys.exit(f"mutate: {self.folder(build)} cannot be built: {self.tree}/.{build}.log says why")
 
+    def targets(self, build, kinds, programs):
+        """Returns what ninja must build. No program is named: everything."""
+        found = {test["cmd"][0] for test in self.all_tests(build) if test["name"] in programs}
+        if programs and build == "plain" and "stress" in kinds:
+            found.add(str(self.folder(build) / "stress" / "weir-stress"))
+        return sorted(os.path.relpath(path, self.folder(build)) for path in found)
+
+    def all_tests(self, build):
+        return json.loads((self.folder(build) / "meson-info" / "intro-tests.json").read_text())
+
     def tests(self, build, suite):
-        tests = json.loads((self.folder(build) / "meson-info" / "intro-tests.json").read_text())
-        return {test["name"]: test["cmd"] for test in tests if any(name.endswith(":" + suite) for name in test["suite"])}
+        return {test["name"]: test["cmd"] for test in self.all_tests(build) if any(name.endswith(":" + suite) for name in test["suite"])}
 
 
 def lines_of(m):

@@ -87,15 +87,17 @@ def resource_clock():
 
 
 class Programs:
-    """All checks of the builds, and the commands that run them."""
+    """All checks of the builds, or only those of the named programs, and the commands that run them."""
 
-    def __init__(self, copy, builds):
-        self.copy = copy
+    def __init__(self, copy, builds, kinds, only=()):
+        self.copy, self.kinds, self.only = copy, kinds, only
         self.commands = {}
         suites = [("unit", "plain", "unit"), ("asan", "asan", "unit"), ("example", "plain", "example"), ("model", "plain", "model")]
         for kind, build, suite in suites:
             if build in builds:
                 for name, command in copy.tests(build, suite).items():
+                    if only and name not in only:
+                        continue
                     if open(command[0], "rb").read(2) != b"#!" and not name.startswith("treiber"):
                         self.commands[kind, name] = command
         self.stress = copy.folder("plain") / "stress" / "weir-stress"
@@ -115,8 +117,11 @@ class Programs:
                 yield from (Check(kind, name, test) for test in listing.split())
             elif kind in ("example", "model"):
                 yield Check(kind, name, "")
+        if "stress" not in self.kinds:
+            return
         listing = subprocess.run([str(self.stress), "--list"], stdout=subprocess.PIPE, text=True, check=True).stdout
-        yield from (Check("stress", line.split()[0], "") for line in listing.splitlines() if line.strip())
+        scenarios = [line.split()[0] for line in listing.splitlines() if line.strip()]
+        yield from (Check("stress", name, "") for name in scenarios if not self.only or name in self.only)
 
     def digest(self, check):
         path = self.stress if check.kind == "stress" else self.commands[check.kind, check.program][0]
