@@ -20,10 +20,12 @@
 #include <weir/time.h>
 #include <weir/var.h>
 #include <weir/var_cache.h>
+#include <weir/watch.h>
 
 #include "base/futex.h"
 #include "base/thread.h"
 #include "reclaim/collect.h"
+#include "var/give_way.h"
 #include "var/hold.h"
 #include "var/install.h"
 #include "variables.h"
@@ -527,6 +529,78 @@ Test(fork, the_child_may_start_threads)
 	in_child(start_a_thread, var);
 	finish(&other);
 	weir_var_destroy(var, NULL);
+	expect_nothing_left();
+}
+
+/* -- what other threads kept for themselves ---------------------------------------------------- */
+
+static void stand_there_at_last(void *context, enum weir_status status, const weir_error *error, weir_read *read)
+{
+	struct other *other = context;
+
+	(void)error;
+	cr_assert_eq(status, WEIR_OK);
+	weir_read_release(read);
+	(void)weiri_way_ask(other->second, WEIR_NO_DEADLINE);
+	stand_there(other);
+}
+
+/* In a completion, and with a request for the way. */
+static void stand_in_a_completion(struct other *other)
+{
+	cr_assert_eq(weir_var_start_wait(other->var, 0, stand_there_at_last, other, NULL, NULL), WEIR_OK);
+}
+
+static void note_it(void *context, enum weir_status status, const weir_error *error, weir_read *read)
+{
+	(void)error;
+	weir_read_release(read);
+	*(bool *)context = status == WEIR_OK;
+}
+
+/* The completion runs before the call returns, since no other one is under way. */
+static void *complete_in_a_thread(void *context)
+{
+	bool is_complete = false;
+
+	if (weir_var_start_wait(context, 0, note_it, &is_complete, NULL, NULL) != WEIR_OK)
+		return NULL;
+	return is_complete ? context : NULL;
+}
+
+static int complete_in_the_record_of_another(void *context)
+{
+	const struct other *other = context;
+	struct weir_reclaim_stats before = {WEIR_RECLAIM_STATS_INIT}, after = before;
+	pthread_t thread;
+	void *result = NULL;
+
+	CHILD_CHECK(weiri_load_relaxed(&weiri_ways_asked) == 0);
+	CHILD_CHECK(weir_reclaim_get_stats(&before) == WEIR_OK);
+	CHILD_CHECK(pthread_create(&thread, NULL, complete_in_a_thread, other->var) == 0);
+	CHILD_CHECK(pthread_join(thread, &result) == 0);
+	CHILD_CHECK(result == other->var);
+	CHILD_CHECK(weir_reclaim_get_stats(&after) == WEIR_OK && after.threads == before.threads);
+	return 0;
+}
+
+Test(fork, a_new_thread_has_nothing_under_way_of_one_that_is_gone)
+{
+	struct other other = {.stand = stand_in_a_completion};
+
+	if (UNDER_TSAN)
+		cr_skip("ThreadSanitizer does not support threads in the child of a fork");
+	if (getenv("WEIR_EMULATED") != NULL)
+		cr_skip("qemu-user does not support threads in the child of a fork");
+	other.var = variable(1);
+	other.second = variable(1);
+	start(&other);
+	in_child(complete_in_the_record_of_another, &other);
+	cr_expect_eq(weiri_load_relaxed(&weiri_ways_asked), 1u);
+	finish(&other);
+	cr_expect_eq(weiri_load_relaxed(&weiri_ways_asked), 0u);
+	weir_var_destroy(other.var, NULL);
+	weir_var_destroy(other.second, NULL);
 	expect_nothing_left();
 }
 

@@ -28,6 +28,11 @@ static uint32_t asked(const weir_var *var)
 	return weiri_load_relaxed(&var->way.asked);
 }
 
+static uint32_t asked_of_all(void)
+{
+	return weiri_load_relaxed(&weiri_ways_asked);
+}
+
 static enum weir_status add_one(void *context, const weir_read *current, weir_tensor **next, weir_error *error)
 {
 	(void)context, (void)error;
@@ -70,12 +75,13 @@ Test(give_way, each_kind_of_write_waits_until_the_moment_and_only_once)
 	for (enum write how = ASSIGN; how < WRITES; how++) {
 		weir_var *var = variable(1), *other = variable(2);
 		uint64_t until = weir_deadline_in(short_ns);
+		struct weiri_own *asker;
 
-		weiri_way_ask(var, until, false);
+		asker = weiri_way_ask(var, until);
 		cr_assert_eq(write_to(var, other, how, WEIR_NO_DEADLINE), WEIR_OK);
 		cr_assert_geq(weir_now_ns(), until, "write %d did not wait", how);
 		cr_assert_eq(asked(var), 0u, "write %d left the request that has ended", how);
-		weiri_way_free(var);
+		weiri_way_free(var, asker);
 		weir_var_destroy(var, NULL);
 		weir_var_destroy(other, NULL);
 	}
@@ -92,32 +98,32 @@ static enum weir_status increment(void *context, const weir_read *current, weir_
 Test(give_way, an_update_of_an_inline_value_waits_until_the_moment)
 {
 	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .kind = WEIR_VAR_INLINE, .size = sizeof(int64_t)};
+	struct weiri_own *asker;
 	int64_t zero = 0;
 	uint64_t until;
 	weir_var *var;
 
 	cr_assert_eq(weir_var_create_value(WEIR_VALUE_OF(zero), &options, &var, NULL), WEIR_OK);
 	until = weir_deadline_in(short_ns);
-	weiri_way_ask(var, until, false);
+	asker = weiri_way_ask(var, until);
 	cr_assert_eq(weir_var_update_value(var, increment, NULL, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
 	cr_assert_geq(weir_now_ns(), until);
 	cr_assert_eq(asked(var), 0u);
-	weiri_way_free(var);
+	weiri_way_free(var, asker);
 	weir_var_destroy(var, NULL);
 }
 
 Test(give_way, a_write_whose_deadline_has_passed_does_not_wait)
 {
 	weir_var *var = variable(1), *other = variable(2);
-
 	/* A write that waited would be ended by the time limit of the test. */
-	weiri_way_ask(var, WEIR_NO_DEADLINE, false);
+	struct weiri_own *asker = weiri_way_ask(var, WEIR_NO_DEADLINE);
 	for (enum write how = ASSIGN; how < WRITES; how++) {
 		cr_assert_eq(write_to(var, other, how, 0), WEIR_OK);
 		cr_assert_eq(write_to(var, other, how, weir_now_ns()), WEIR_OK);
 	}
 	cr_assert_eq(asked(var), 1u, "the request has not ended");
-	weiri_way_free(var);
+	weiri_way_free(var, asker);
 	weir_var_destroy(var, NULL);
 	weir_var_destroy(other, NULL);
 }
@@ -126,13 +132,13 @@ Test(give_way, a_write_in_a_read_section_does_not_wait)
 {
 	weir_read_section section = {WEIR_READ_SECTION_INIT};
 	weir_var *var = variable(1), *other = variable(2);
+	struct weiri_own *asker = weiri_way_ask(var, WEIR_NO_DEADLINE);
 
-	weiri_way_ask(var, WEIR_NO_DEADLINE, false);
 	cr_assert_eq(weir_read_section_begin(&section), WEIR_OK);
 	for (enum write how = ASSIGN; how < WRITES; how++)
 		cr_assert_eq(write_to(var, other, how, WEIR_NO_DEADLINE), WEIR_OK);
 	weir_read_section_end(&section);
-	weiri_way_free(var);
+	weiri_way_free(var, asker);
 	weir_var_destroy(var, NULL);
 	weir_var_destroy(other, NULL);
 }
@@ -150,13 +156,13 @@ Test(give_way, the_end_of_the_request_wakes_all_who_wait)
 {
 	enum { WAITERS = 4 };
 	weir_var *var = variable(1);
+	struct weiri_own *asker = weiri_way_ask(var, WEIR_NO_DEADLINE);
 	pthread_t waiter[WAITERS];
 
-	weiri_way_ask(var, WEIR_NO_DEADLINE, false);
 	for (int i = 0; i < WAITERS; i++)
 		cr_assert_eq(pthread_create(&waiter[i], NULL, assign_two, var), 0);
 	cr_assert_eq(weir_var_version(var), 1u);
-	weiri_way_free(var);
+	weiri_way_free(var, asker);
 	for (int i = 0; i < WAITERS; i++)
 		cr_assert_eq(pthread_join(waiter[i], NULL), 0);
 	cr_assert_eq(weir_var_version(var), 1u + WAITERS);
@@ -235,6 +241,7 @@ Test(give_way, sums_are_made_beside_a_thread_that_exchanges_without_a_pause)
 		cr_assert_eq(pthread_join(adder[i], NULL), 0);
 	cr_assert_eq(pthread_join(exchanger, NULL), 0);
 	cr_assert_eq(asked(crowd.var), 0u);
+	cr_assert_eq(asked_of_all(), 0u);
 	cr_assert_eq(weir_var_read(crowd.var, &last), WEIR_OK);
 	cr_assert_eq(crowd.taken + number_in(last.tensor), ADDERS * SUMS);
 	weir_read_release(&last);
@@ -280,10 +287,75 @@ Test(give_way, an_update_asks_after_as_many_losses_as_it_has_patience_for)
 		cr_assert_eq(slow.asked_before[i], 0u, "asked before call %u", i);
 	cr_assert_eq(slow.asked_before[OVERTAKES], 1u);
 	cr_assert_eq(asked(slow.var), 0u, "the request ends with the update");
+	cr_assert_eq(asked_of_all(), 0u);
 	cr_assert_eq(weir_var_read(slow.var, &last), WEIR_OK);
 	cr_assert_eq(*(const int64_t *)weir_tensor_data(last.tensor), 11);
 	weir_read_release(&last);
 	weir_var_destroy(slow.var, NULL);
+}
+
+/* -- threads that end before their requests ---------------------------------------------------- */
+
+/* As add_slowly(), but the thread ends in its update once it has asked, and leaves the handle of the update. */
+static enum weir_status end_slowly(void *context, const weir_read *current, weir_tensor **next, weir_error *error)
+{
+	if (asked(slow.var) != 0) {
+		cr_assert_eq(asked_of_all(), 1u);
+		*(weir_read *)context = *current;
+		pthread_exit(context);
+	}
+	return add_slowly(context, current, next, error);
+}
+
+static void *update_and_end(void *left)
+{
+	(void)weir_var_update(slow.var, end_slowly, left, WEIR_NO_DEADLINE, NULL, NULL);
+	return NULL;
+}
+
+Test(give_way, a_thread_that_ends_in_its_update_is_counted_no_more)
+{
+	weir_read left = {.hold = NULL};
+	pthread_t thread;
+	void *ended = NULL;
+
+	slow.var = variable(1);
+	slow.calls = 0;
+	weiri_way_patience = OVERTAKES - 1;
+	cr_assert_eq(pthread_create(&thread, NULL, update_and_end, &left), 0);
+	cr_assert_eq(pthread_join(thread, &ended), 0);
+	cr_assert_eq(ended, (void *)&left, "the update has not asked");
+	cr_assert_eq(asked_of_all(), 0u);
+	weir_read_release(&left);
+	/* Its request ends by time. */
+	cr_assert_eq(weir_var_update(slow.var, add_one, NULL, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
+	cr_assert_eq(asked(slow.var), 0u);
+	weir_var_destroy(slow.var, NULL);
+}
+
+static void *ask_and_end(void *var)
+{
+	cr_assert_eq(weir_reclaim_prepare_thread(), WEIR_OK);
+	return weiri_way_ask(var, WEIR_NO_DEADLINE);
+}
+
+/* As a coroutine does that goes on elsewhere. */
+Test(give_way, a_request_of_a_thread_that_has_ended_is_ended_by_another)
+{
+	weir_var *var = variable(1);
+	struct weiri_own *mine = weiri_way_ask(var, WEIR_NO_DEADLINE);
+	pthread_t thread;
+	void *asker;
+
+	cr_assert_eq(pthread_create(&thread, NULL, ask_and_end, var), 0);
+	cr_assert_eq(pthread_join(thread, &asker), 0);
+	cr_assert_eq(asked_of_all(), 1u);
+	weiri_way_free(var, asker);
+	cr_assert_eq(asked(var), 0u);
+	cr_assert_eq(asked_of_all(), 1u, "what is gone was counted less once more");
+	weiri_way_free(var, mine);
+	cr_assert_eq(asked_of_all(), 0u);
+	weir_var_destroy(var, NULL);
 }
 
 /* -- what completions find --------------------------------------------------------------------- */
@@ -325,27 +397,27 @@ static void *wait_for_the_way(void *context)
 Test(give_way, who_ends_a_request_wakes_those_who_wait)
 {
 	weir_var *var = variable(1);
+	/* A waiter that is not woken would be ended by the time limit of the test. */
+	struct weiri_own *asker = weiri_way_ask(var, WEIR_NO_DEADLINE);
 	pthread_t waiter;
 
-	/* A waiter that is not woken would be ended by the time limit of the test. */
-	weiri_way_ask(var, WEIR_NO_DEADLINE, false);
 	cr_assert_eq(pthread_create(&waiter, NULL, wait_for_the_way, var), 0);
-	weiri_way_ask(var, weir_now_ns(), true);
+	weiri_way_ask_again(var, weir_now_ns());
 	weiri_give_way(var, WEIR_NO_DEADLINE);
 	cr_assert_eq(asked(var), 0u);
 	cr_assert_eq(pthread_join(waiter, NULL), 0);
-	weiri_way_free(var);
+	weiri_way_free(var, asker);
 	weir_var_destroy(var, NULL);
 }
 
 Test(give_way, a_request_that_has_ended_is_ended_by_a_write_that_does_not_wait)
 {
 	weir_var *var = variable(1), *other = variable(2);
+	struct weiri_own *asker = weiri_way_ask(var, weir_now_ns());
 
-	weiri_way_ask(var, weir_now_ns(), false);
 	cr_assert_eq(write_to(var, other, ASSIGN, 0), WEIR_OK);
 	cr_assert_eq(asked(var), 0u);
-	weiri_way_free(var);
+	weiri_way_free(var, asker);
 	weir_var_destroy(var, NULL);
 	weir_var_destroy(other, NULL);
 }

@@ -4,8 +4,8 @@
  * These are thread-local variables in all but name. The space for real ones comes from a small
  * reserve of the loader, for which all objects in a process compete (base/compiler.h). So these lie
  * in memory of their own, which the thread finds through its record, and gets and passes on with
- * it. No other thread reads or writes them, so they need no atomics. A thread without a record has
- * none.
+ * it. No other thread reads or writes them, so they need no atomics, but for those that say so. A
+ * thread without a record has none.
  */
 #ifndef WEIRI_RECLAIM_OWN_H
 #define WEIRI_RECLAIM_OWN_H
@@ -61,8 +61,13 @@ struct weiri_own {
 	uint64_t yields_from_ns; /* before it, waits do without a yield (sync/yield.h) */
 	uint32_t skip;           /* how many further descriptors are settled without a yield (queue/calls.c) */
 	uint32_t unlooked;       /* how many further waits do without looks (run/critical_section.c, data/iterator.c) */
-	bool tells_of_stalls;    /* the callback runs (reclaim/stall.c) */
-	bool is_era_begun;       /* ahead of the next collection (reclaim/collect.c) */
+	/*
+	 * How many of its requests have not ended (var/give_way.c). Atomic, because a coroutine may end its
+	 * request on another thread.
+	 */
+	_Atomic(uint32_t) ways_asked;
+	bool tells_of_stalls; /* the callback runs (reclaim/stall.c) */
+	bool is_era_begun;    /* ahead of the next collection (reclaim/collect.c) */
 };
 
 #endif

@@ -65,6 +65,7 @@
 #include "reclaim/collect.h"
 #include "reclaim/magazine.h"
 
+_Atomic(uint32_t) weiri_ways_asked;
 WEIRI_TLS struct weiri_record *weiri_record_mine;
 _Atomic(struct weiri_record *) weiri_records;
 
@@ -104,6 +105,9 @@ static void forget_calls(struct weiri_own *own)
 	own->skip = 0;
 	own->yields_from_ns = 0;
 	own->unlooked = 0;
+	/* [relaxed] A count, here and below. The requests end by time. */
+	if (WEIRI_UNLIKELY(weiri_load_relaxed(&own->ways_asked) != 0))
+		(void)weiri_fetch_sub_relaxed(&weiri_ways_asked, weiri_exchange_relaxed(&own->ways_asked, 0u));
 }
 
 /*
@@ -154,8 +158,12 @@ static void after_fork_in_child(void)
 		weiri_store_relaxed(&record->lo, 0u);
 		weiri_store_relaxed(&record->read_sections, 0u);
 		weiri_store_relaxed(&record->picking, 0u);
+		forget_calls(record->own);
 		weiri_store_relaxed(&record->owner, without_thread(weiri_load_relaxed(&record->owner)));
 	}
+	/* [relaxed] as above. A thread of the parent may have counted its request in one of the two places only. */
+	weiri_store_relaxed(&weiri_ways_asked,
+	                    weiri_record_mine != NULL ? weiri_load_relaxed(&weiri_record_mine->own->ways_asked) : 0u);
 	weiri_collect_after_fork(weiri_record_mine);
 }
 

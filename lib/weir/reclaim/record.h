@@ -107,6 +107,12 @@ struct weiri_record {
 
 _Static_assert(sizeof(struct weiri_record) == WEIRI_RECORD_SIZE, "a slot's address must tell its record");
 
+/*
+ * How many requests of var/give_way.h have not ended: the sum of what all threads keep of it (own.h). It is here
+ * because a thread that ends, or that a fork leaves behind, ends none of its requests.
+ */
+extern _Atomic(uint32_t) weiri_ways_asked;
+
 WEIRI_SHARED extern WEIRI_TLS struct weiri_record *weiri_record_mine;
 extern _Atomic(struct weiri_record *) weiri_records;
 

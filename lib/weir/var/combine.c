@@ -162,9 +162,9 @@ struct call {
 	/* NULL: not made yet, or already used. */
 	struct request *request;
 	struct weiri_round *round;
-	struct result *result; /* made only if this call computes */
-	unsigned overtaken;    /* how many times since the call began, or has asked for the way */
-	bool has_asked;
+	struct result *result;   /* made only if this call computes */
+	unsigned overtaken;      /* how many times since the call began, or has asked for the way */
+	struct weiri_own *asker; /* who has asked for it; or NULL */
 	bool lacks_memory;       /* for the result */
 	enum weir_status status; /* WEIR_OK until the call has failed */
 	weir_error *error;
@@ -611,9 +611,13 @@ static uint64_t wait_ns(const weir_tensor *value)
 
 static void ask_for_the_way(struct call *call, const weir_tensor *value)
 {
-	weiri_way_ask(call->var, weir_deadline_in(wait_ns(value)), call->has_asked);
+	uint64_t until = weir_deadline_in(wait_ns(value));
+
+	if (call->asker != NULL)
+		weiri_way_ask_again(call->var, until);
+	else
+		call->asker = weiri_way_ask(call->var, until);
 	call->overtaken = 0;
-	call->has_asked = true;
 }
 
 static void wait_for_others(const struct weiri_version *base, struct weiri_round *round, size_t others)
@@ -729,8 +733,8 @@ enum weir_status weiri_combine(weir_var *var, const struct weiri_change *change,
 		call.given_up = NULL;
 		call.overtaken++;
 	} while (!is_applied && call.status == WEIR_OK);
-	if (call.has_asked)
-		weiri_way_free(var);
+	if (call.asker != NULL)
+		weiri_way_free(var, call.asker);
 	put_away(&call);
 	if (is_applied)
 		weiri_waitable_pump(record, &var->waitable);

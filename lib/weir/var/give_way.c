@@ -14,7 +14,6 @@ enum { ASKED = 1 };
 
 unsigned weiri_way_patience = 4;
 uint64_t weiri_way_patience_ns = UINT64_C(1000000);
-_Atomic(uint32_t) weiri_ways_asked;
 
 /*
  * A wait in a read section of the program would keep memory, and one in a release function, which a collection of
@@ -54,17 +53,36 @@ void weiri_give_way_slowly(weir_var *var, uint64_t deadline_ns)
 		end(var);
 }
 
-void weiri_way_ask(weir_var *var, uint64_t until_ns, bool again)
+void weiri_way_ask_again(weir_var *var, uint64_t until_ns)
 {
 	weiri_store_relaxed(&var->way.until_ns, until_ns); /* [relaxed] released below */
 	/* [Y1 release] */
 	weiri_store_release(&var->way.asked, (uint32_t)ASKED);
-	if (!again)
-		(void)weiri_fetch_add_relaxed(&weiri_ways_asked, 1u); /* [relaxed] W1, also in weiri_way_free() */
 }
 
-void weiri_way_free(weir_var *var)
+struct weiri_own *weiri_way_ask(weir_var *var, uint64_t until_ns)
 {
-	(void)weiri_fetch_sub_relaxed(&weiri_ways_asked, 1u);
+	struct weiri_own *own = weiri_record_get_anew()->own; /* the caller was admitted as a write, so it has one */
+
+	weiri_way_ask_again(var, until_ns);
+	(void)weiri_fetch_add_relaxed(&own->ways_asked, 1u); /* [relaxed] W1 and W5, here and below */
+	(void)weiri_fetch_add_relaxed(&weiri_ways_asked, 1u);
+	return own;
+}
+
+/* Counts a request of the thread no more, if one is counted still (W5). */
+static void count_less(struct weiri_own *asker)
+{
+	uint32_t asked = weiri_load_relaxed(&asker->ways_asked);
+
+	while (asked != 0 && !weiri_cas_relaxed(&asker->ways_asked, &asked, asked - 1))
+		;
+	if (asked != 0)
+		(void)weiri_fetch_sub_relaxed(&weiri_ways_asked, 1u);
+}
+
+void weiri_way_free(weir_var *var, struct weiri_own *asker)
+{
+	count_less(asker);
 	end(var);
 }

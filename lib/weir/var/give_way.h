@@ -16,6 +16,9 @@
  *       asked delays each other thread once, until that moment, and no longer
  *   W3  a call asks again only when it was overtaken again: a sum as many times again, an update once
  *   W4  whoever ends a request, which its owner need not be, wakes all who wait
+ *   W5  weiri_ways_asked is the sum of what threads keep (reclaim/own.h). So a thread that ends in the middle, or
+ *       that a fork leaves behind, takes its requests with it. A coroutine may ask on one thread and end its
+ *       request on another, when the first may have ended: it then counts no less
  * Progress: a write waits for a bounded time, once for each request; there is a request only after other
  * writes were first (W3). So what was lock-free is so.
  * Pairs
@@ -39,9 +42,6 @@
 extern unsigned weiri_way_patience;
 extern uint64_t weiri_way_patience_ns;
 
-/* How many calls of the process have asked and not ended. So a write of many variables need not look at each. */
-extern _Atomic(uint32_t) weiri_ways_asked;
-
 /* The slow half of weiri_give_way(). */
 void weiri_give_way_slowly(weir_var *var, uint64_t deadline_ns);
 
@@ -57,12 +57,17 @@ static inline void weiri_give_way(weir_var *var, uint64_t deadline_ns)
 }
 
 /*
- * Asks other writes to wait until weiri_way_free(), or until the moment until_ns. A call that asks again,
- * before it frees the way, sets another moment: `again`. Wait-free.
+ * Asks other writes to wait until weiri_way_free(), or until the moment until_ns. Returns what that needs. It counts in
+ * weiri_ways_asked (reclaim/record.h), so that a write of many variables need not look at each. Wait-free.
  */
-void weiri_way_ask(weir_var *var, uint64_t until_ns, bool again);
+struct weiri_own *weiri_way_ask(weir_var *var, uint64_t until_ns);
+/* A call that has asked sets another moment. Wait-free. */
+void weiri_way_ask_again(weir_var *var, uint64_t until_ns);
 
-/* Ends the request of a call that has asked. Wait-free, and a system call if the request has not ended yet. */
-void weiri_way_free(weir_var *var);
+/*
+ * Ends the request of a call that has asked, as `asker`. Lock-free: other calls of that thread count, too. A
+ * system call if the request has not ended yet.
+ */
+void weiri_way_free(weir_var *var, struct weiri_own *asker);
 
 #endif

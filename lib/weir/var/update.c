@@ -112,9 +112,9 @@ static enum weir_status compute_in_place(const weir_var *var, const struct compu
 
 /* How an update has fared against other writes. */
 struct race {
-	unsigned lost;     /* attempts */
-	uint64_t begun_ns; /* when it lost the first */
-	bool has_asked;    /* that the others give way */
+	unsigned lost;           /* attempts */
+	uint64_t begun_ns;       /* when it lost the first */
+	struct weiri_own *asker; /* who has asked that the others give way; or NULL */
 };
 
 /* One attempt. Returns a status, or WEIRI_LOST if another writer came first. */
@@ -136,8 +136,8 @@ static int try_update(weir_var *var, const struct computation *computation, cons
 	if (weiri_install_unannounced(record, var, current->version, version, &handle.version) == WEIR_OK) {
 		if (published != NULL)
 			*published = handle;
-		if (race->has_asked)
-			weiri_way_free(var);
+		if (race->asker != NULL)
+			weiri_way_free(var, race->asker);
 		/* Last: a completion may write the variable, and would give way to this update, or destroy it. */
 		weiri_waitable_pump(record, &var->waitable);
 		return WEIR_OK;
@@ -170,7 +170,7 @@ static WEIRI_COLD void back_off(unsigned lost)
  */
 static WEIRI_COLD void lose(weir_var *var, struct race *race)
 {
-	uint64_t now = weir_now_ns(), attempt;
+	uint64_t now = weir_now_ns(), attempt, until;
 	unsigned since = race->lost++; /* attempts since the first that was lost */
 
 	back_off(since);
@@ -179,8 +179,11 @@ static WEIRI_COLD void lose(weir_var *var, struct race *race)
 	if (since == 0 || since < weiri_way_patience || now - race->begun_ns < weiri_way_patience_ns)
 		return;
 	attempt = (now - race->begun_ns) / since;
-	weiri_way_ask(var, weir_deadline_in(2 * attempt < LONGEST_WAY_NS ? 2 * attempt : LONGEST_WAY_NS), race->has_asked);
-	race->has_asked = true;
+	until = weir_deadline_in(2 * attempt < LONGEST_WAY_NS ? 2 * attempt : LONGEST_WAY_NS);
+	if (race->asker != NULL)
+		weiri_way_ask_again(var, until);
+	else
+		race->asker = weiri_way_ask(var, until);
 }
 
 static enum weir_status attempt_update(weir_var *var, const struct computation *computation, uint64_t deadline_ns,
@@ -191,8 +194,8 @@ static enum weir_status attempt_update(weir_var *var, const struct computation *
 	for (;; lose(var, race)) {
 		weir_read current;
 		int outcome;
-		enum weir_status status = race->has_asked ? weiri_write_admit_at_once(var, deadline_ns, &record, error)
-		                                          : weiri_write_admit(var, deadline_ns, &record, error);
+		enum weir_status status = race->asker != NULL ? weiri_write_admit_at_once(var, deadline_ns, &record, error)
+		                                              : weiri_write_admit(var, deadline_ns, &record, error);
 
 		if (status != WEIR_OK)
 			return status;
@@ -212,8 +215,8 @@ static enum weir_status update(weir_var *var, const struct computation *computat
 	struct race race = {.lost = 0};
 	enum weir_status status = attempt_update(var, computation, deadline_ns, published, &race, error);
 
-	if (race.has_asked && status != WEIR_OK) /* else it did that before the completions of others */
-		weiri_way_free(var);
+	if (race.asker != NULL && status != WEIR_OK) /* else it did that before the completions of others */
+		weiri_way_free(var, race.asker);
 	return status;
 }
 
