@@ -12,6 +12,7 @@
 
 #include "base/asymmetric.h"
 #include "reclaim/announce.h"
+#include "reclaim/host.h"
 #include "refuse_membarrier.h"
 
 static _Atomic(uint64_t) slow_ns; /* that a membarrier takes at least */
@@ -280,6 +281,54 @@ static void *read_and_end(void *unused)
 
 	weiri_section_leave(record, weiri_section_enter(record));
 	return unused;
+}
+
+/* Announces an era and enters no section, as a thread that only takes handles. */
+struct announcer {
+	struct weiri_record *record;
+	_Atomic(uint32_t) has_announced, may_end;
+};
+
+static void *announce_and_wait(void *context)
+{
+	struct announcer *announcer = context;
+
+	announcer->record = my_record();
+	(void)weiri_slot_counts(announcer->record);
+	advance(&announcer->has_announced);
+	wait_until(&announcer->may_end, 1);
+	return NULL;
+}
+
+/* A host reserves all eras to come. */
+Test(announce, a_thread_in_the_record_of_a_host_that_is_gone_holds_only_what_lived)
+{
+	_Atomic(uint32_t) freed = 0, others = 0;
+	struct announcer announcer = {.record = NULL};
+	struct weiri_record *host;
+	struct reader reader;
+	struct thing *thing;
+	pthread_t thread;
+
+	skip_without_membarrier();
+	begin(&reader);
+	settle_for_long(&reader);
+	host = weiri_host_open();
+	cr_assert_not_null(host);
+	weiri_host_close(host);
+	thing = make(LARGE, &freed);
+	thread = start(announce_and_wait, &announcer);
+	wait_until(&announcer.has_announced, 1);
+	cr_assert_eq(announcer.record, host);
+	weiri_retire(my_record(), &thing->retired);
+	(void)weiri_era_begin();
+	retire_things(20, LARGE, &others);
+	cr_expect_eq(count_of(&freed), 0);
+	cr_expect_geq(count_of(&others), 19, "born after the announcement");
+	advance(&announcer.may_end);
+	join(thread);
+	end(&reader);
+	flush_all();
 }
 
 Test(announce, a_thread_that_has_ended_holds_nothing)

@@ -141,13 +141,14 @@ static void peek_twice(size_t me)
 {
 	const struct words *first, *second;
 
-	if (weiri_load_acquire(&scene.host) == NULL)
-		return;
 	foreign_enter(&scene.inside[me]);
-	first = weir_urcu_peek(scene.var)->data;
-	weir_model_assert(first->left == first->right);
-	second = weir_urcu_peek(scene.var)->data;
-	weir_model_assert(second->left == second->right && first->left == first->right);
+	/* In the section, so that a detach, which takes the host away first, waits for it. */
+	if (weiri_load_acquire(&scene.host) != NULL) {
+		first = weir_urcu_peek(scene.var)->data;
+		weir_model_assert(first->left == first->right);
+		second = weir_urcu_peek(scene.var)->data;
+		weir_model_assert(second->left == second->right && first->left == first->right);
+	}
 	foreign_leave(&scene.inside[me]);
 }
 
@@ -257,6 +258,7 @@ static const struct row {
 	{"urcu_attach_again_beside_collection", {"dO", "f"}, ATTACHED_WITH_CALL_RCU, true, 0},
 	{"urcu_peek_and_write_around_a_flag", {"y", "j"}, ATTACHED, true, 30},
 	{"urcu_peek_beside_write_and_grace_period", {"r", "wgf"}, ATTACHED, true, 0},
+	{"urcu_detach_beside_peek_beside_write_and_collection", {"r", "d", "wf"}, ATTACHED, true, 0},
 	{"urcu_peek_beside_write_beside_callbacks", {"r", "wsf", "cf"}, ATTACHED, true, 30},
 	{"urcu_peek_beside_write_and_collection_that_starts", {"r", "wf", "cf"}, ATTACHED_WITH_CALL_RCU, true, 30},
 };

@@ -44,6 +44,11 @@ void weiri_host_advance(struct weiri_record *record, uint64_t era)
 
 void weiri_host_close(struct weiri_record *record)
 {
+	/*
+	 * An announcement reserves all up to hi, and the next owner may announce eras for ever without a section. [P1
+	 * release] pairs with reserved_by() of collect.c: a collector that sees lo and this hi frees what the host held.
+	 */
+	weiri_store_release(&record->hi, 0u);
 	weiri_record_take_back(record);
 }
 
