@@ -22,8 +22,7 @@
  * and a value. show_at_once() asks only that, and otherwise show() begins anew. It excludes nothing, so
  * its instant lies between the clock and the first head. The instants of what it shows came before the
  * clock had that value (V4). What replaces it was not at its head yet when that was read, so its instant
- * comes later; and so do the instants of all parts of a commit one of which was not there. A stale clock
- * only makes it begin anew.
+ * comes later; and so do the instants of all parts of a commit one of which was not there.
  *
  * Whether to advance the clock first. A snapshot that finds a version newer than its clock must
  * advance the clock and start again. Where writers are busy, most snapshots would. So after such a
@@ -32,8 +31,8 @@
  *
  * Progress: lock-free. The walk down a chain passes one version for each write that ended since the
  * clock was read. The snapshot starts again once to advance the clock. It starts again further only
- * if, since the clock was read, a collection began and a write followed it. This happens once in
- * hundreds of small writes (COLLECT_BYTES).
+ * if, since the clock was read, an era began, and a version that was born in it was replaced. This happens
+ * once in hundreds of small writes (COLLECT_BYTES).
  */
 #include "base/error.h"
 #include "var/hold.h"
@@ -266,10 +265,10 @@ static WEIRI_ALWAYS_INLINE bool show_at_once(struct weiri_record *record, weir_v
 {
 	uint64_t reserved = weiri_section_reserved(record);
 	/*
-	 * [acquire] Pairs with the CAS that advanced it, which in the order S came after the installs of all versions
-	 * with such stamps. So the heads below, which are read in that order, have them.
+	 * [S] Comes after the CAS that advanced it, which came after the installs of all versions with such stamps. So
+	 * the heads below, which are read in that order, have them.
 	 */
-	uint64_t now = weiri_load_acquire(&weiri_clock);
+	uint64_t now = weiri_load_seq_cst(&weiri_clock);
 	uint32_t ahead = weiri_load_relaxed(&record->snapshots_ahead); /* [relaxed] own field, here and below */
 
 	WEIR_ASSERT_LOOK(weiri_section_assert_entered(record));
