@@ -29,6 +29,10 @@
  *     call these only on a thread that has a record (see weir_reclaim_prepare_thread()) and whose
  *     thread-specific data is not being destroyed yet.
  * (2) With `error` NULL.
+ * (3) Mostly: no era has begun since the section's last read, or its begin; no write of the variables is
+ *     under way, or was the last one and aborted; and for a snapshot none of them was written since one by
+ *     any thread, nor did one of this thread's last 16 snapshots start again. (The first snapshot after a
+ *     write starts again, and the 16 after it take 2 more.)
  *
  * Bounds, on a thread that has a record. The unit is one atomic access or fence; r is that of
  * weir/var.h.
@@ -36,9 +40,9 @@
  * | call                    | at most                                            |
  * |-------------------------|----------------------------------------------------|
  * | weir_read_section_begin | 10                                                 |
- * | weir_read_section_peek  | 13 + 4r; 4 with no collection or write under way   |
+ * | weir_read_section_peek  | 13 + 4r; mostly 4 (3)                              |
  * | weir_read_section_find  | 9 + 4r                                             |
- * | weir_read_section_snapshot of k | 3 + 3k with no collection or write under way; else no bound |
+ * | weir_read_section_snapshot of k | 20 + 11k with no collection or write under way, mostly 3 + 3k (3); else no bound |
  * | weir_read_section_end   | 8, waking a writer included                        |
  *
  * Memory. An open section pins the versions that existed when it began, and those that were created
@@ -155,8 +159,9 @@ static inline const weir_read *weir_read_section_peek(const weir_read_section *s
  * vars[i]. As with a peek there is nothing to release, and all are valid until the section ends. It
  * pins nothing beyond what a peek at the same moment pins. It stops no other thread. It starts again
  * as weir_var_snapshot() does: if a variable has a version that is newer than the clock, and further
- * only if, while it is under way, retired memory is collected and one of the variables changes again. A
- * variable may occur twice. count 0 succeeds. On any failure all reads[i] are NULL.
+ * only if, while it is under way, an era begins (with a collection or ahead of one, or with a grace period
+ * of weir/urcu.h) and afterwards one of the variables changes twice. A variable may occur twice. count 0
+ * succeeds. On any failure all reads[i] are NULL.
  *
  * Errors: WEIR_INVALID_ARGUMENT if `section`, `vars`, `reads` or a variable is NULL.
  * WEIR_FAILED_PRECONDITION if the section is not open, if another thread began it, or if a variable is

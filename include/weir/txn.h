@@ -21,8 +21,9 @@
  * (2) A read starts again only if a write of another thread succeeded meanwhile; an aborted
  *     transaction of another thread causes no restart.
  * (3) Except for tensors whose last reference it drops.
- * (4) Some transaction commits, but a single one may starve. Back-off makes that unlikely, and the
- *     deadline bounds it.
+ * (4) Some write succeeds, a transaction or another, but a single transaction may starve, since others
+ *     do not give way to it as to weir_var_update(). Back-off makes that unlikely beside transactions
+ *     that take as long, and the deadline bounds it.
  * (5) After its allocation.
  * (6) Wait-free if nothing was assigned.
  * (7) While the retired bytes exceed the budget (weir/reclaim.h), up to the deadline.

@@ -54,6 +54,12 @@ static void setup_aborted(void *context)
 	weiri_store_relaxed(&scene.x->head, version);
 }
 
+static void setup_two_aborted(void *context)
+{
+	setup_aborted(context);
+	scene.y = variable_of_size(0, scene.size);
+}
+
 static void finish(void *context)
 {
 	(void)context;
@@ -304,6 +310,23 @@ static void snapshots_alone(void *context, size_t who)
 	end(&section);
 }
 
+/* The greater bound holds where nothing is written any more: stamps that are ahead of the clock, and an era that begins. */
+static void snapshots_after_assigns(void *context, size_t who)
+{
+	weir_read_section section = begun();
+	const weir_read *reads[2];
+
+	(void)context, (void)who;
+	assign_to(scene.y, 1);
+	show_both(&section, reads);
+	assign_to(scene.x, 1);
+	weiri_store_relaxed(&weiri_record_get()->snapshots_ahead, 0u);
+	(void)weiri_era_begin();
+	show_both(&section, reads);
+	weir_model_assert(value_of(reads[0]) == 1 && value_of(reads[1]) == 1);
+	end(&section);
+}
+
 /* x is written before y. The section began before the writes, or between them. */
 static void snapshot_beside_assigns_in_order(void *context, size_t who)
 {
@@ -434,6 +457,28 @@ static void peek_and_snapshot_beside_commit_and_tick(void *context, size_t who)
 	snapshot_beside_commit_and_tick(context, who);
 }
 
+/* The section is older than the commit, which may be stopped, and a third thread frees what it can. */
+static void peek_and_snapshot_beside_commit_and_collector(void *context, size_t who)
+{
+	weir_read_section section;
+	const weir_read *first, *reads[2];
+
+	if (who != 1) {
+		if (who == 0)
+			commit_both();
+		else
+			(void)weir_reclaim_flush(0);
+		return;
+	}
+	(void)context;
+	section = begun();
+	first = peek(&section);
+	show_both(&section, reads);
+	weir_model_assert(value_of(reads[0]) == value_of(reads[1]));
+	weir_model_assert(value_of(first) <= value_of(reads[0]));
+	end(&section);
+}
+
 static void snapshot_around_a_flag(void *context, size_t who)
 {
 	(void)context;
@@ -503,6 +548,10 @@ static const struct scope {
 	{"read_section_that_ends_with_its_thread_beside_2_assigns", 2, end_with_the_thread, setup, finish, 2, SMALL_VALUES,
      GOES_ON},
 	{"read_section_2_snapshots_of_2", 2, snapshots_alone, setup_two, finish, 0, SMALL_VALUES, GOES_ON},
+	{"read_section_2_snapshots_of_2_after_assigns", 1, snapshots_after_assigns, setup_two, finish, 0, SMALL_VALUES,
+     GOES_ON},
+	{"read_section_aborted_2_snapshots_of_2_after_assigns", 1, snapshots_after_assigns, setup_two_aborted, finish, 0,
+     SMALL_VALUES, GOES_ON},
 	{"read_section_snapshot_of_2_beside_2_assigns_in_order", 2, snapshot_beside_assigns_in_order, setup_two, finish, 0,
      SMALL_VALUES, GOES_ON},
 	{"read_section_snapshot_of_2_beside_commit_of_2", 2, snapshot_beside_commit, setup_two, finish, 0, SMALL_VALUES,
@@ -513,6 +562,8 @@ static const struct scope {
      SMALL_VALUES, GOES_ON},
 	{"read_section_peek_and_snapshot_of_2_beside_commit_of_2_and_tick", 3, peek_and_snapshot_beside_commit_and_tick,
      setup_two, finish, 0, SMALL_VALUES, GOES_ON},
+	{"read_section_peek_and_snapshot_of_2_beside_commit_of_2_and_collector", 3,
+     peek_and_snapshot_beside_commit_and_collector, setup_two, finish, 0, SMALL_VALUES, GOES_ON},
 	{"read_section_peek_and_snapshot_beside_2_assigns_and_collects", 2, peek_and_snapshot_beside_assigns, setup, finish,
      2, LARGE_VALUES, GOES_ON},
 	{"read_section_snapshot_and_peek_beside_2_assigns_and_collects", 2, snapshot_and_peek_beside_assigns, setup, finish,
@@ -550,6 +601,8 @@ static void bounds_of(const struct scope *scope, int has_fences, uint32_t bounds
 	bounds[FIND] = 9 + 4 * rounds;
 	if (scope->thread == snapshots_alone)
 		bounds[SNAPSHOT] = 3 + 3 * 2;
+	if (scope->thread == snapshots_after_assigns)
+		bounds[SNAPSHOT] = 20 + 11 * 2;
 }
 
 static int check_planted(void)
