@@ -12,6 +12,7 @@
 #include <weir/reclaim.h>
 #include <weir/stall.h>
 #include <weir/urcu.h>
+#include <weir/value.h>
 
 #include "reclaim_kit.h"
 #include "stepped.h"
@@ -162,6 +163,31 @@ Test(urcu, a_later_replacement_needs_a_later_grace_period)
 		cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
 		expect_nothing_left();
 	}
+}
+
+/* The cell of a commit dies when a collection meets it (WEIRI_DIES_LATE), all else when it is replaced. */
+Test(urcu, an_inline_value_needs_one_grace_period_and_a_commit_one_more)
+{
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .kind = WEIR_VAR_INLINE, .size = sizeof(int64_t)};
+	weir_urcu *host = attach(&urcu_memb_flavor, 0);
+	weir_var *var, *both[2] = {variable(1), variable(1)};
+	int64_t value = 1;
+
+	cr_assert_eq(weir_var_create_value(WEIR_VALUE_OF(value), &options, &var, NULL), WEIR_OK);
+	cr_assert_eq(weir_var_assign_value(var, WEIR_VALUE_OF(value), 0, NULL, NULL), WEIR_OK);
+	weir_urcu_synchronize(host);
+	flush_all();
+	cr_assert_eq(commit_all(both, 2, 1, 2, NULL), WEIR_OK);
+	weir_urcu_synchronize(host);
+	cr_assert_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED);
+	cr_assert_eq(live_versions(), 3, "only the cell is left");
+	weir_urcu_synchronize(host);
+	flush_all();
+	detach(host);
+	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
+	cr_assert_eq(weir_var_destroy(both[0], NULL), WEIR_OK);
+	cr_assert_eq(weir_var_destroy(both[1], NULL), WEIR_OK);
+	expect_nothing_left();
 }
 
 Test(urcu, a_peek_shows_the_newest_version_and_is_no_handle)

@@ -144,9 +144,9 @@ WEIR_API const weir_read *weir_urcu_peek(weir_var *var);
 
 /*
  * Waits for a grace period with synchronize_rcu() of the flavour. Afterwards what was replaced
- * before the call may be freed. Values of kind WEIR_VAR_INLINE that no collection has met yet need
- * one more grace period after that collection. The calling thread is not in a section of the
- * flavour. Accepts NULL.
+ * before the call may be freed. What a commit, or a sum of large tensors, needed for itself (some 100
+ * bytes), and no collection has met yet, needs one more grace period after that collection. The calling
+ * thread is not in a section of the flavour. Accepts NULL.
  * @since 0.1
  */
 WEIR_API void weir_urcu_synchronize(weir_urcu *host);
