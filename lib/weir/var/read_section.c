@@ -19,9 +19,10 @@
  * shown if the era is at most *reserved and its stamp is above 0 as a signed number; that a weir_read
  * is at read_at, directly behind the stamp. (A program of an earlier day asks whether the stamp less 1
  * is below 2^64 - 2, which is the same for all stamps that there are, and uses read_at.) The offsets are
- * given at run time, so versions may be laid out anew. If one of the
- * other facts changes, the library lets `reserved` lead to 0 for sections with the old struct_size:
- * then their programs call the library for each read. The same is done for sections that have ended.
+ * given at run time, so versions may be laid out anew. If one of the other facts changes, so does the
+ * size of the section. In a section of another size than today's, `reserved` leads to 0: its program was
+ * compiled with the header of an earlier or a later release, whose code may rely on other facts, so it
+ * calls the library for each read. The same is done for sections that have ended.
  *
  * Nesting. `depth` of a section is the number of sections that were open on the thread when it began,
  * itself included. It must be the number of open sections when it ends. A handler that interrupts
@@ -31,11 +32,13 @@
  *   R1  while `read_sections` of a record is not 0, its owner is in a section: lo is not 0
  * Linearization: the load of the head; if the version there was undecided, the read of its cell.
  * Progress: wait-free; see weiri_section_read().
- * Checked: stress/model/check_read_section.c, tests/test_read_section.c.
+ * Checked: stress/model/check_read_section.c, tests/test_read_section.c; programs of other releases:
+ * tests/older/uses.h, scripts/check_releases.
  */
 #include "var/read_section.h"
 
 #include "base/assert.h"
+#include "base/options.h"
 #include "var/hold.h"
 
 _Static_assert(offsetof(struct weir_var, head) == 0, "programs contain this");
@@ -45,13 +48,16 @@ _Static_assert(offsetof(weir_read_section, read_at) == 3 * sizeof(void *) + 4, "
 _Static_assert(offsetof(struct weiri_version, read) == offsetof(struct weiri_version, stamp) + 8,
                "programs contain this");
 
+/* The size of the section in the first release: no later release has a shorter one. */
+enum { FIRST_SIZE = offsetof(weir_read_section, depth) + sizeof(uint64_t) };
+
+/* Where `reserved` leads to if the inlined code shall ask the library. */
 static const uint64_t no_era = 0;
 
-/* Makes the inlined code ask the library, which finds no record. */
 static void shut(weir_read_section *section)
 {
 	section->record = NULL;
-	section->reserved = &no_era;
+	section->reserved = &no_era; /* which finds no record */
 }
 
 static WEIRI_COLD enum weir_status fail_for_memory(weir_read_section *section)
@@ -92,16 +98,32 @@ static inline enum weir_status begin_in(weir_read_section *section, struct weiri
 	return WEIRI_UNLIKELY(era != 0) ? begin_in_another_era(section, record, era) : open_in(section, record, outer);
 }
 
-static WEIRI_COLD enum weir_status begin_first_time(weir_read_section *section)
+/* The rule of base/options.h. */
+static bool is_of_a_release(const weir_read_section *section)
+{
+	weir_read_section known;
+
+	return section->struct_size >= FIRST_SIZE && section->struct_size % alignof(weir_read_section) == 0 &&
+	       weiri_options_read("read section", section, &known, sizeof(known), NULL) == WEIR_OK;
+}
+
+/* The first call of a thread, or the section of another release. */
+static WEIRI_COLD enum weir_status begin_rarely(weir_read_section *section)
 {
 	struct weiri_record *record;
+	enum weir_status status;
 
-	if (section == NULL || section->struct_size != sizeof(*section))
+	if (section == NULL || !is_of_a_release(section))
 		return WEIR_INVALID_ARGUMENT;
 	if (section->record != NULL)
 		return WEIR_FAILED_PRECONDITION;
 	record = weiri_record_get();
-	return record != NULL ? begin_in(section, record) : fail_for_memory(section);
+	if (record == NULL)
+		return fail_for_memory(section);
+	status = begin_in(section, record);
+	if (section->struct_size != sizeof(*section))
+		section->reserved = &no_era; /* which finds the version */
+	return status;
 }
 
 /* As in read.c, what is rare ends in a call that returns for this function, which so saves no registers. */
@@ -109,10 +131,8 @@ enum weir_status weir_read_section_begin(weir_read_section *section)
 {
 	struct weiri_record *record = weiri_record_mine;
 
-	if (WEIRI_UNLIKELY(record == NULL))
-		return begin_first_time(section);
-	if (WEIRI_UNLIKELY(section == NULL || section->struct_size != sizeof(*section)))
-		return WEIR_INVALID_ARGUMENT;
+	if (WEIRI_UNLIKELY(record == NULL || section == NULL || section->struct_size != sizeof(*section)))
+		return begin_rarely(section);
 	if (WEIRI_UNLIKELY(section->record != NULL))
 		return WEIR_FAILED_PRECONDITION;
 	return begin_in(section, record);
