@@ -15,6 +15,7 @@
 #include <weir/value.h>
 
 #include "reclaim/magazine.h"
+#include "reclaim_kit.h"
 #include "variables.h"
 
 static _Atomic(uint64_t) allocations;
@@ -68,6 +69,8 @@ static void end(void)
 		cr_assert_eq(weir_var_destroy(vars[i], NULL), WEIR_OK);
 	expect_nothing_left();
 	weiri_magazine_end(weiri_record_get());
+	cr_expect_eq(weiri_load_relaxed(&weiri_budget.kept), 0);
+	cr_expect_eq(weiri_load_relaxed(&weiri_budget.of_kind[WEIRI_KEPT_MAGAZINES]), 0);
 }
 
 static uint64_t kept_bytes(void)
@@ -215,10 +218,231 @@ Test(magazine, a_small_budget_keeps_less)
 	begin();
 	weir_reclaim_set_budget(1 << 20);
 	free_many();
-	cr_expect_leq(kept_bytes(), (1 << 20) / WEIRI_MAGAZINE_SHARE);
+	cr_expect_leq(kept_bytes(), (1 << 20) / WEIRI_MAGAZINES_SHARE / 2);
+	cr_expect_gt(kept_bytes(), 0);
 	weir_reclaim_set_budget(0);
 	end();
 }
+
+enum { BLOCK = 256 };
+
+/* Has so many bytes at one time, and then frees them. */
+static void free_bytes(size_t bytes)
+{
+	struct weiri_record *record = my_record();
+	const weir_allocator *allocator = weir_default_allocator();
+	void **blocks = calloc(bytes / BLOCK, sizeof(*blocks));
+
+	cr_assert_not_null(blocks);
+	for (size_t i = 0; i < bytes / BLOCK; i++) {
+		blocks[i] = weiri_block_allocate(record, allocator, BLOCK);
+		cr_assert_not_null(blocks[i]);
+	}
+	for (size_t i = 0; i < bytes / BLOCK; i++)
+		weiri_block_release(allocator, blocks[i], BLOCK);
+	free(blocks);
+}
+
+static uint64_t my_grant(void)
+{
+	return weiri_load_relaxed(&my_record()->magazine_grant);
+}
+
+enum { CROWD = 64, SMALL_BUDGET = 4 << 20, SMALL_SHARE = SMALL_BUDGET / WEIRI_MAGAZINES_SHARE };
+
+/* Threads that keep what they can get, and end when they are told to. */
+static struct crowd {
+	_Atomic(uint32_t) kept, may_end;
+	pthread_t threads[CROWD];
+} crowd;
+
+static void *keep_and_wait(void *unused)
+{
+	free_bytes(2 * MOST);
+	advance(&crowd.kept);
+	latch_pass(&crowd.may_end);
+	return unused;
+}
+
+static void begin_crowd(size_t count)
+{
+	crowd = (struct crowd){.kept = 0};
+	for (size_t i = 0; i < count; i++)
+		crowd.threads[i] = start(keep_and_wait, NULL);
+	wait_until(&crowd.kept, (uint32_t)count);
+}
+
+static void end_crowd(size_t count)
+{
+	latch_open(&crowd.may_end);
+	for (size_t i = 0; i < count; i++)
+		join(crowd.threads[i]);
+}
+
+Test(magazine, those_of_64_threads_have_an_eighth_of_the_budget)
+{
+	begin();
+	weir_reclaim_set_budget(SMALL_BUDGET);
+	begin_crowd(CROWD);
+	cr_expect_leq(kept_bytes(), SMALL_SHARE);
+	cr_expect_gt(kept_bytes(), SMALL_SHARE / 2);
+	cr_expect_geq(weiri_load_relaxed(&weiri_budget.kept), (int64_t)kept_bytes(), "it is counted in the budget");
+	end_crowd(CROWD);
+	cr_expect_eq(kept_bytes(), 0);
+	weir_reclaim_set_budget(0);
+	end();
+}
+
+enum { SHARERS = 8, ROUNDS = 10 };
+
+static struct sharers {
+	pthread_barrier_t barrier;
+	size_t grants[SHARERS];
+} sharers;
+
+/* Each thread in its turn frees more than it may keep, and is told that it has collected. */
+static void *share_by_turns(void *me)
+{
+	size_t *grant = me;
+
+	for (int turn = 0; turn < SHARERS * ROUNDS; turn++) {
+		pthread_barrier_wait(&sharers.barrier);
+		if (&sharers.grants[turn % SHARERS] != grant)
+			continue;
+		free_bytes(2 * MOST);
+		weiri_magazine_after_collection(my_record());
+	}
+	pthread_barrier_wait(&sharers.barrier);
+	*grant = my_grant();
+	pthread_barrier_wait(&sharers.barrier);
+	return NULL;
+}
+
+Test(magazine, threads_that_want_more_than_there_is_get_about_as_much_each)
+{
+	pthread_t threads[SHARERS];
+
+	begin();
+	weir_reclaim_set_budget(SMALL_BUDGET);
+	cr_assert_eq(pthread_barrier_init(&sharers.barrier, NULL, SHARERS), 0);
+	for (size_t i = 0; i < SHARERS; i++)
+		threads[i] = start(share_by_turns, &sharers.grants[i]);
+	for (size_t i = 0; i < SHARERS; i++)
+		join(threads[i]);
+	for (size_t i = 0; i < SHARERS; i++) {
+		cr_expect_geq(sharers.grants[i], SMALL_SHARE / (SHARERS + 1) - WEIRI_MAGAZINE_UNIT, "thread %zu", i);
+		cr_expect_leq(sharers.grants[i], SMALL_SHARE / (SHARERS + 1) + WEIRI_MAGAZINE_UNIT, "thread %zu", i);
+	}
+	pthread_barrier_destroy(&sharers.barrier);
+	weir_reclaim_set_budget(0);
+	end();
+}
+
+/* -- in the budget ----------------------------------------------------------------------------- */
+
+/* A retired object that a slot of this thread holds. */
+static void hold(size_t bytes, _Atomic(uint32_t) *freed)
+{
+	struct thing *thing = make(bytes, freed);
+
+	weiri_slot_claim(&my_record()->slots[0], thing);
+	weiri_retire(my_record(), &thing->retired);
+}
+
+static void let_go(void)
+{
+	weiri_slot_clear(&my_record()->slots[0]);
+	flush_all();
+}
+
+Test(magazine, what_others_keep_counts_in_the_budget)
+{
+	_Atomic(uint32_t) freed = 0;
+
+	begin();
+	weir_reclaim_set_budget(SMALL_BUDGET);
+	begin_crowd(1);
+	cr_expect_eq(kept_bytes(), SMALL_SHARE / 2, "there is as much left");
+	hold(SMALL_BUDGET - SMALL_SHARE / 2, &freed);
+	cr_expect_eq(weiri_reclaim_admit(my_record(), 0), WEIR_OK);
+	weir_reclaim_set_budget(SMALL_BUDGET - 1);
+	cr_expect_eq(weiri_reclaim_admit(my_record(), 0), WEIR_RESOURCE_EXHAUSTED);
+	end_crowd(1);
+	cr_expect_eq(weiri_reclaim_admit(my_record(), 0), WEIR_OK);
+	let_go();
+	weir_reclaim_set_budget(0);
+	end();
+}
+
+Test(magazine, a_writer_gives_its_own_back_before_it_is_refused)
+{
+	_Atomic(uint32_t) freed = 0;
+
+	begin();
+	weir_reclaim_set_budget(SMALL_BUDGET);
+	free_bytes(2 * MOST);
+	cr_expect_eq(kept_bytes(), SMALL_SHARE / 2);
+	hold(SMALL_BUDGET, &freed);
+	cr_expect_eq(weiri_reclaim_admit(my_record(), 0), WEIR_OK);
+	cr_expect_eq(kept_bytes(), 0);
+	free_bytes(MOST);
+	cr_expect_eq(kept_bytes(), 0, "nothing is kept that would exceed the budget");
+	let_go();
+	free_bytes(MOST);
+	cr_expect_gt(kept_bytes(), 0);
+	weir_reclaim_set_budget(0);
+	end();
+}
+
+Test(magazine, half_of_a_lowered_budget_is_there_for_what_is_retired)
+{
+	_Atomic(uint32_t) freed = 0;
+
+	begin();
+	begin_crowd(1);
+	cr_expect_eq(kept_bytes(), MOST);
+	hold(MOST / 2, &freed);
+	weir_reclaim_set_budget(MOST);
+	cr_expect_eq(weiri_reclaim_admit(my_record(), 0), WEIR_OK);
+	weir_reclaim_set_budget(MOST - 2);
+	cr_expect_eq(weiri_reclaim_admit(my_record(), 0), WEIR_RESOURCE_EXHAUSTED);
+	end_crowd(1);
+	let_go();
+	weir_reclaim_set_budget(0);
+	end();
+}
+
+Test(magazine, a_collection_gives_back_what_a_lowered_budget_leaves_no_room_for)
+{
+	begin();
+	free_bytes(2 * MOST);
+	cr_expect_eq(my_grant(), MOST);
+	weir_reclaim_set_budget(SMALL_BUDGET / 2);
+	cr_expect_eq(weir_reclaim_flush(WEIR_NO_DEADLINE), WEIR_OK);
+	cr_expect_eq(my_grant(), MOST, "nothing was there to collect");
+	assign_words();
+	cr_expect_eq(weir_reclaim_flush(WEIR_NO_DEADLINE), WEIR_OK);
+	cr_expect_eq(my_grant(), SMALL_SHARE / 2 / 2);
+	cr_expect_leq(kept_bytes(), my_grant());
+	cr_expect_gt(kept_bytes(), my_grant() - WEIRI_MAGAZINE_UNIT);
+	weir_reclaim_set_budget(0);
+	end();
+}
+
+Test(magazine, a_budget_too_small_for_a_unit_keeps_nothing)
+{
+	begin();
+	weir_reclaim_set_budget(2 * WEIRI_MAGAZINE_UNIT * WEIRI_MAGAZINES_SHARE - 1);
+	free_bytes(MOST);
+	cr_expect_eq(kept_bytes(), 0);
+	weir_reclaim_set_budget(2 * WEIRI_MAGAZINE_UNIT * WEIRI_MAGAZINES_SHARE);
+	free_bytes(MOST);
+	cr_expect_eq(kept_bytes(), WEIRI_MAGAZINE_UNIT);
+	weir_reclaim_set_budget(0);
+	end();
+}
+
+/* -- threads and processes that end ------------------------------------------------------------ */
 
 Test(magazine, blocks_of_another_size_take_the_place_of_unused_ones)
 {
@@ -290,5 +514,36 @@ Test(magazine, the_child_of_a_fork_writes_on)
 	}
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_expect_eq(status, 0);
+	end();
+}
+
+/* As if a thread had ended between a count and what it counts, and another were not in the child. */
+Test(magazine, the_child_of_a_fork_frees_what_threads_of_its_parent_kept_and_counts_anew)
+{
+	int status = -1;
+	pid_t child;
+
+	begin();
+	begin_crowd(2);
+	free_bytes(MOST);
+	weiri_fetch_add_relaxed(&weiri_budget.kept, 1000);
+	weiri_fetch_add_relaxed(&weiri_budget.of_kind[WEIRI_KEPT_MAGAZINES], 100);
+	child = fork();
+	if (child == 0) {
+		int64_t counted = weiri_load_relaxed(&weiri_budget.kept);
+
+		assign_words();
+		(void)weir_reclaim_flush(WEIR_NO_DEADLINE);
+		if (counted != 3 * MOST)
+			_exit(1);
+		if (kept_bytes() > MOST || my_grant() != MOST)
+			_exit(2);
+		_exit(weiri_load_relaxed(&weiri_budget.kept) == MOST ? 0 : 3);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect_eq(status, 0);
+	weiri_fetch_sub_relaxed(&weiri_budget.kept, 1000);
+	weiri_fetch_sub_relaxed(&weiri_budget.of_kind[WEIRI_KEPT_MAGAZINES], 100);
+	end_crowd(2);
 	end();
 }

@@ -18,6 +18,10 @@ Test(reclaim, the_budget_is_set_and_restored)
 	cr_expect_eq(weir_reclaim_budget(), 12345);
 	weir_reclaim_set_budget(0);
 	cr_expect_eq(weir_reclaim_budget(), WEIR_RECLAIM_DEFAULT_BUDGET);
+	weir_reclaim_set_budget(UINT64_MAX);
+	cr_expect_eq(weir_reclaim_budget(), INT64_MAX);
+	cr_expect_eq(weiri_reclaim_admit(my_record(), 0), WEIR_OK);
+	weir_reclaim_set_budget(0);
 }
 
 Test(reclaim, admission_is_refused_over_the_budget_and_comes_back)

@@ -54,8 +54,9 @@ struct weir_reclaim_stats {
 #define WEIR_RECLAIM_STATS_INIT WEIR_STRUCT_SIZE(struct weir_reclaim_stats)
 
 /*
- * Sets the number of bytes that may wait to be freed before writers have to wait; 0 restores the
- * default.
+ * Sets the number of bytes that may wait to be freed, or be kept for later writes, before writers have
+ * to wait; 0 restores the default. What is kept takes a quarter of it at most. More than INT64_MAX is
+ * taken as INT64_MAX. If it is lowered, what idle threads keep counts as half of it at most.
  * @since 0.1
  */
 WEIR_API void weir_reclaim_set_budget(uint64_t bytes);

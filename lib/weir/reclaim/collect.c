@@ -104,6 +104,7 @@
 #include "reclaim/eras.h"
 #include "reclaim/host.h"
 #include "reclaim/interrupt.h"
+#include "reclaim/magazine.h"
 #include "reclaim/stall.h"
 
 enum {
@@ -131,7 +132,6 @@ _Alignas(WEIRI_APART) _Atomic(uint64_t) weiri_era = 1;
 
 _Alignas(WEIRI_APART) _Atomic(int64_t) weiri_retired_total;
 static _Atomic(int64_t) retired_peak;
-_Alignas(WEIRI_APART) _Atomic(uint64_t) weiri_retired_budget = WEIR_RECLAIM_DEFAULT_BUDGET;
 static _Atomic(uint32_t) memory_waiters; /* threads inside wait_while() */
 static _Atomic(uint32_t) memory_freed;   /* futex word: changes when a waiter should look again */
 
@@ -467,18 +467,6 @@ static void report(struct weiri_record *record)
 	weiri_store_relaxed(&record->stack, (weiri_load_relaxed(&record->stack) + 1) % WEIRI_STACKS);
 }
 
-void weir_reclaim_set_budget(uint64_t bytes)
-{
-	/* [relaxed] a setting; a stale value only delays a collection. */
-	weiri_store_relaxed(&weiri_retired_budget, bytes != 0 ? bytes : WEIR_RECLAIM_DEFAULT_BUDGET);
-}
-
-uint64_t weir_reclaim_budget(void)
-{
-	/* [relaxed] a setting. */
-	return weiri_load_relaxed(&weiri_retired_budget);
-}
-
 static uint64_t retired_bytes(void)
 {
 	/*
@@ -491,7 +479,7 @@ static uint64_t retired_bytes(void)
 
 static bool over_budget(void)
 {
-	return retired_bytes() > weir_reclaim_budget();
+	return (int64_t)retired_bytes() > weiri_budget_room();
 }
 
 static void wake_all(void)
@@ -793,6 +781,7 @@ static bool collect(struct weiri_record *record, enum scope scope)
 	any_late = collect_and_hear(record, scope, NULL, NULL);
 	weiri_stalls_after_collection(record);
 	weiri_host_after_collection();
+	weiri_magazine_after_collection(record);
 	return any_late;
 }
 
@@ -1023,7 +1012,10 @@ enum weir_status weiri_reclaim_admit_over(struct weiri_record *record, uint64_t 
 	 */
 	if (is_reading(record))
 		deadline_ns = 0;
-	if (weiri_is_collecting(record) || wait_while(over_budget, record, deadline_ns))
+	if (weiri_is_collecting(record) || !over_budget())
+		return WEIR_OK;
+	weiri_magazine_end(record); /* what it keeps counts */
+	if (wait_while(over_budget, record, deadline_ns))
 		return WEIR_OK;
 	return record->own->interrupt.ended_wait ? WEIR_CANCELLED : WEIR_RESOURCE_EXHAUSTED;
 }

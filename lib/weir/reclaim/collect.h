@@ -9,6 +9,7 @@
 #include <weir/status.h>
 
 #include "base/compiler.h"
+#include "reclaim/budget.h"
 #include "reclaim/section.h"
 
 /* Embedded first in every reclaimable object. */
@@ -57,11 +58,10 @@ WEIRI_SHARED void weiri_retire_list(struct weiri_record *record, struct weiri_re
 void weiri_retire_unreachable(struct weiri_record *record, struct weiri_retired *object);
 
 /*
- * In bytes. The first is signed, because another thread may free an object, and subtract its bytes,
- * before the thread that retired it has reported them.
+ * In bytes. Signed, because another thread may free an object, and subtract its bytes, before the
+ * thread that retired it has reported them.
  */
 extern _Atomic(int64_t) weiri_retired_total;
-extern _Atomic(uint64_t) weiri_retired_budget;
 
 /* The slow half of weiri_reclaim_admit(). */
 enum weir_status weiri_reclaim_admit_over(struct weiri_record *record, uint64_t deadline_ns);
@@ -69,10 +69,10 @@ enum weir_status weiri_reclaim_admit_over(struct weiri_record *record, uint64_t 
 /* Returns true while the process is within its budget. */
 static inline bool weiri_reclaim_has_room(void)
 {
-	/* [relaxed] A threshold, both; a stale value only shifts the moment of a collection. */
-	int64_t total = weiri_load_relaxed(&weiri_retired_total);
+	/* [relaxed] Thresholds, all; a stale value only shifts the moment of a collection. */
+	int64_t total = weiri_load_relaxed(&weiri_retired_total) + weiri_load_relaxed(&weiri_budget.kept);
 
-	return total <= 0 || (uint64_t)total <= weiri_load_relaxed(&weiri_retired_budget);
+	return total <= weiri_load_relaxed(&weiri_budget.bytes);
 }
 
 /*

@@ -13,20 +13,33 @@
  * Source. The magazines of the slab allocator (Bonwick and Adams, USENIX 2001), one for each thread
  * instead of each processor, and without a depot: what does not fit goes back to the allocator.
  *
+ * How much a magazine may keep is its *grant*. A thread whose magazine is full asks for another
+ * unit, and gets it if all magazines then have no more than an eighth of the budget, and what is left
+ * of this eighth is no less than what the thread has. So one thread gets up to half of it, and n
+ * threads that want more than there is get an (n + 1)th each (the dynamic threshold of Choudhury and
+ * Hahne, IEEE/ACM Transactions on Networking 1998). A thread that has more than is left, because
+ * others came, gives units back after its next collection, until it has not. Grants count in the
+ * budget (budget.h). A writer that finds the budget spent gives its own back before it waits.
+ *
  * Invariants
- *   M1  a kept block is on one list of one magazine, and the lists of a magazine have at most `magazine_bytes` in all
+ *   M1  a kept block is on one list of one magazine, and the lists of a magazine have at most
+ *       `magazine_bytes` in all, which is at most `magazine_grant`
+ *   M2  the grants of all records are counted in the budget
  * Pairs
  *   P1  keep(owner), and P2 and P3 of record.c -> take(next owner): the links of the lists
  * Threads that end. The record's next owner, or the thread that vacates the record, frees the lists
  * or goes on with them. A thread may have ended, or a fork may have left it behind, between any two
  * instructions of this file. Each list is consistent at every instant: a block's link is stored
  * before the block is on the list, and a block that was taken is no longer reached. Such a block is
- * lost, and `magazine_bytes` may be too
- * large by it, until the record is vacated.
+ * lost, and `magazine_bytes` may be too large by it, until the record is vacated. A unit that was
+ * asked for or given back at that moment may stay counted (budget.h).
+ * A fork. The child has the magazines of threads that it does not have, with their grants. Its first
+ * collection frees them: an allocator might not serve the handler of a fork.
  * Signal handlers do not use magazines: they neither write variables nor free versions.
- * Progress: wait-free but for the allocator.
- * Memory: a magazine keeps at most weiri_magazine_most bytes, and at most the retire budget divided
- * by WEIRI_MAGAZINE_SHARE. weir_reclaim_stats counts what all of them keep.
+ * Progress: wait-free but for the allocator, and for asking, which is lock-free.
+ * Memory: a magazine keeps at most weiri_magazine_most bytes, and all of them an eighth of the retire
+ * budget. After the budget was lowered they keep more, until their threads collect, or end.
+ * weir_reclaim_stats counts what all of them keep.
  * Under AddressSanitizer, ThreadSanitizer and MemorySanitizer nothing is kept, so that they see
  * each use of a freed block.
  * Checked: tests/test_magazine.c, stress/model/check_value.c, stress scenario value.
@@ -43,7 +56,14 @@
 #include "reclaim/collect.h"
 #include "reclaim/record.h"
 
-enum { WEIRI_MAGAZINE_SHARE = 128 };
+enum {
+	WEIRI_MAGAZINES_SHARE = 8, /* of the budget: 1/8 for all magazines */
+#if defined(WEIRI_UNDER_MODEL)
+	WEIRI_MAGAZINE_UNIT = 512
+#else
+	WEIRI_MAGAZINE_UNIT = 16 << 10
+#endif
+};
 
 /* At the beginning of a kept block. */
 struct weiri_kept_block {
@@ -82,7 +102,7 @@ static inline void *weiri_block_allocate(struct weiri_record *record, const weir
 	if (WEIRI_UNLIKELY(block == NULL))
 		return weiri_allocate(allocator, size, WEIRI_LINE);
 	weiri_store_relaxed(&record->magazine[list], block->next);
-	weiri_store_relaxed(&record->magazine_bytes, weiri_load_relaxed(&record->magazine_bytes) - size);
+	weiri_store_relaxed(&record->magazine_bytes, weiri_load_relaxed(&record->magazine_bytes) - (uint32_t)size);
 	return block;
 }
 
@@ -99,7 +119,7 @@ static inline void weiri_block_keep(struct weiri_record *record, void *memory, s
 	size_t list = size / WEIRI_LINE - 1;
 
 	/* [relaxed] Own fields, here and below. Counted first: M1. */
-	weiri_store_relaxed(&record->magazine_bytes, weiri_load_relaxed(&record->magazine_bytes) + size);
+	weiri_store_relaxed(&record->magazine_bytes, weiri_load_relaxed(&record->magazine_bytes) + (uint32_t)size);
 	block->next = weiri_load_relaxed(&record->magazine[list]);
 	block->depth = block->next != NULL ? block->next->depth + 1 : 1;
 	/* [P1 release] The link is stored before the block is on the list, also for the child of a fork. */
@@ -110,11 +130,8 @@ static inline void weiri_block_keep(struct weiri_record *record, void *memory, s
 /* Returns true if the magazine has room for so many more bytes. */
 static inline bool weiri_magazine_has_room(const struct weiri_record *record, size_t size)
 {
-	/* [relaxed] A setting, and an own field. */
-	uint64_t share = weiri_load_relaxed(&weiri_retired_budget) / WEIRI_MAGAZINE_SHARE;
-	uint64_t most = share < weiri_magazine_most ? share : weiri_magazine_most;
-
-	return weiri_load_relaxed(&record->magazine_bytes) + size <= most;
+	/* [relaxed] own fields, both. */
+	return weiri_load_relaxed(&record->magazine_bytes) + size <= weiri_load_relaxed(&record->magazine_grant);
 }
 
 /* Gives a block back. `record` is this thread's, or NULL. *allocator may lie in the block. */
@@ -135,5 +152,11 @@ static inline void weiri_block_release(const weir_allocator *allocator, void *bl
 
 /* Frees what the record keeps. The caller owns the record, or has found its owner ended. */
 void weiri_magazine_end(struct weiri_record *record);
+
+/* Called by the owner: gives back what it has more than is left. */
+void weiri_magazine_after_collection(struct weiri_record *record);
+
+/* Called in the child of a fork. */
+void weiri_magazines_after_fork(void);
 
 #endif

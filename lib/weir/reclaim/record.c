@@ -165,6 +165,7 @@ static void after_fork_in_child(void)
 	weiri_store_relaxed(&weiri_ways_asked,
 	                    weiri_record_mine != NULL ? weiri_load_relaxed(&weiri_record_mine->own->ways_asked) : 0u);
 	weiri_collect_after_fork(weiri_record_mine);
+	weiri_magazines_after_fork();
 }
 
 static void prepare_process(void)
@@ -291,6 +292,24 @@ static struct weiri_record *find_one_for(uint32_t thread)
 		record = adopt(thread, &records);
 	}
 	return record != NULL ? record : make(thread);
+}
+
+/* The thread owns each record for a moment. If it then ends, is_owned() finds that. */
+WEIRI_COLD void weiri_record_clear_vacant(void)
+{
+	/* [P1 acquire] pairs with publish(). */
+	struct weiri_record *record = weiri_load_acquire(&weiri_records);
+
+	for (; record != NULL; record = record->next) {
+		/* [relaxed] first looks before the CAS. */
+		uint64_t owner = weiri_load_relaxed(&record->owner);
+
+		if ((uint32_t)owner != 0 || weiri_load_relaxed(&record->magazine_grant) == 0)
+			continue;
+		/* [P2 acquire] pairs with vacate(). */
+		if (weiri_cas_acquire(&record->owner, &owner, next_owner(owner, weiri_record_my_thread())))
+			vacate(record);
+	}
 }
 
 struct weiri_record *weiri_record_lend(void)

@@ -55,7 +55,8 @@ struct weiri_record {
 	_Atomic(uint32_t) waits;           /* 1 if memory_waiters (collect.c) counts the owner */
 	_Atomic(uint32_t) snapshots_ahead; /* how many snapshots will advance the clock at once */
 	_Atomic(uint32_t) read_sections;   /* how many the owner has open: var/read_section.c */
-	_Atomic(uint64_t) magazine_bytes;  /* at least what the lists of the magazine have */
+	_Atomic(uint32_t) magazine_bytes;  /* at least what the lists of the magazine have */
+	_Atomic(uint32_t) magazine_grant;  /* how much they may have */
 	/* announce.h. `fenced` is for the owner alone. 0: none */
 	_Atomic(uint64_t) announced;
 	_Atomic(uint64_t) fenced;
@@ -165,6 +166,9 @@ static inline uint32_t weiri_record_my_thread(void)
 {
 	return WEIRI_LIKELY(weiri_record_mine != NULL) ? weiri_record_thread(weiri_record_mine) : weiri_thread_ask();
 }
+
+/* Frees what vacant records keep in their magazines. Called in the child of a fork. */
+void weiri_record_clear_vacant(void);
 
 /* Returns the record in which a slot lies. */
 static inline struct weiri_record *weiri_record_of(void *slot)

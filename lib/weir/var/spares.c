@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "reclaim/budget.h"
 #include "sync/references.h"
 
 #if defined(__has_feature)
@@ -32,16 +33,14 @@ struct weiri_spares {
 	_Atomic(int) has_ended;
 	size_t least; /* at least the size of a struct spare */
 	size_t places;
-	bool is_counted; /* in kept_bytes */
+	bool is_counted; /* among those of all variables: reclaim/budget.h */
 	weir_allocator below, above;
 };
-
-static _Atomic(uint64_t) kept_bytes; /* of all variables */
 
 static void uncount(const struct weiri_spares *spares, size_t size)
 {
 	if (spares->is_counted)
-		weiri_fetch_sub_relaxed(&kept_bytes, (uint64_t)size); /* [relaxed] a sum */
+		weiri_budget_give(WEIRI_KEPT_SPARES, size);
 }
 
 /*
@@ -54,10 +53,7 @@ static bool count(const struct weiri_spares *spares, size_t size)
 
 	if (!spares->is_counted)
 		return weiri_spares_share != 0;
-	if (weiri_fetch_add_relaxed(&kept_bytes, (uint64_t)size) + size <= most) /* [relaxed] a sum */
-		return true;
-	weiri_fetch_sub_relaxed(&kept_bytes, (uint64_t)size); /* [relaxed] a sum */
-	return false;
+	return weiri_budget_keep(WEIRI_KEPT_SPARES, size, most);
 }
 
 static WEIRI_UNSEEN void assert_not_kept(const struct weiri_spares *spares, const struct spare *spare)
