@@ -241,6 +241,7 @@ int MPI_Iallreduce(const void *from, void *to, int count, MPI_Datatype type, MPI
 	enter(mine->rank);
 	if (world.fail_iallreduce) {
 		world.fail_iallreduce = false;
+		*request = (MPI_Request)(void *)share; /* what it is after an error is not defined */
 		return leave(mine->rank, MPI_ERR_OTHER);
 	}
 	if (share->given || (size_t)count * size_of(type) > MOST_BYTES) {

@@ -327,6 +327,10 @@ Test(dataset, numbers_and_pointers_that_mean_nothing_are_refused)
 	cr_expect_eq(weir_dataset_repeat(range, -2, NULL, &out, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_dataset_zip(&range, 0, NULL, &out, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_str_eq(error.message, "zip: no inputs");
+	cr_expect_eq(weir_dataset_zip(NULL, 1, NULL, &out, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_str_eq(error.message, "zip: inputs is NULL");
+	cr_expect_eq(weir_dataset_zip(&range, 1, NULL, NULL, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_str_eq(error.message, "zip: out is NULL");
 	cr_expect_eq(weir_dataset_concatenate((weir_dataset *[]){range, NULL}, 2, NULL, &out, &error),
 	             WEIR_INVALID_ARGUMENT);
 	cr_expect_str_eq(error.message, "concatenate: input 1 is NULL");
@@ -615,6 +619,70 @@ Test(dataset, a_padded_batch_pads)
 	weir_dataset_release(dataset);
 	weir_dataset_release(vectors);
 	cr_expect_eq(weir_iterator_destroy(iterator, NULL), WEIR_OK);
+}
+
+/* Component 0 has one rank, component 1 two. */
+static enum weir_status as_two_ranks(void *context, weir_tensor *const in[], weir_tensor *out[], weir_error *error)
+{
+	int64_t number = data_number(in[0]);
+	weir_shape first = {1, {1}}, second = {1 + (uint32_t)(number % 2), {1, 1}};
+
+	(void)context, (void)error;
+	return weir_tensor_copy_of(WEIR_I64, &first, &number, NULL, &out[0]) ||
+	               weir_tensor_copy_of(WEIR_I64, &second, &number, NULL, &out[1])
+	           ? WEIR_RESOURCE_EXHAUSTED
+	           : WEIR_OK;
+}
+
+Test(dataset, a_batch_of_which_the_second_component_does_not_fit_leaves_nothing)
+{
+	static const enum weir_dtype types[2] = {WEIR_I64, WEIR_I64};
+	const struct weir_dataset_options options = {WEIR_DATASET_OPTIONS_INIT, .dtypes = types, .width = 2};
+	struct failing_allocator state = {.fail_at = 0};
+	weir_allocator allocator = failing_allocator_hooks(&state);
+	struct weir_iterator_options reading = {WEIR_ITERATOR_OPTIONS_INIT, .allocator = &allocator};
+	weir_dataset *range = data_range(0, 4), *ranks = NULL, *batches = NULL;
+	weir_tensor *parts[2] = {NULL, NULL};
+	weir_iterator *iterator = NULL;
+	weir_error error;
+
+	cr_assert_eq(weir_dataset_map(range, as_two_ranks, NULL, &options, &ranks, NULL), WEIR_OK);
+	cr_assert_eq(weir_dataset_padded_batch(ranks, 4, NULL, &batches, NULL), WEIR_OK);
+	cr_assert_eq(weir_iterator_create(batches, &reading, &iterator, NULL), WEIR_OK);
+	cr_expect_eq(weir_iterator_next(iterator, 0, NULL, parts, 2, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_not_null(strstr(error.message, "component 1: element 0 is [1], element 1 is [1,1]"), "%s", error.message);
+	cr_expect_eq(weir_iterator_next(iterator, 0, NULL, parts, 2, &error), WEIR_OUT_OF_RANGE);
+	cr_expect_eq(weir_iterator_destroy(iterator, NULL), WEIR_OK);
+	cr_expect_str_eq(failing_allocator_verdict(&state), "balanced");
+	weir_dataset_release(batches);
+	weir_dataset_release(ranks);
+	weir_dataset_release(range);
+}
+
+/* Rows of slices that come as a whole are given without a copy if there is no memory for one. */
+Test(dataset, a_batch_of_slices_without_memory_is_the_rows_themselves)
+{
+	static const int64_t numbers[4] = {5, 6, 7, 8};
+	struct failing_allocator state = {.fail_at = 0};
+	weir_allocator allocator = failing_allocator_hooks(&state);
+	struct weir_iterator_options reading = {WEIR_ITERATOR_OPTIONS_INIT, .allocator = &allocator};
+	weir_dataset *batches = data_batch(data_of_numbers(numbers, 4), 2, 0);
+	weir_iterator *iterator = NULL;
+
+	cr_assert_eq(weir_iterator_create(batches, &reading, &iterator, NULL), WEIR_OK);
+	for (size_t i = 0; i < 4; i += 2) {
+		weir_tensor *part = NULL;
+
+		state.fail_at = weiri_load_relaxed(&state.asked) + 1;
+		cr_assert_eq(weir_iterator_next(iterator, 0, NULL, &part, 1, NULL), WEIR_OK);
+		cr_expect_eq(weiri_load_relaxed(&state.refused), i / 2 + 1);
+		cr_assert_eq(weir_tensor_byte_count(part), 2 * sizeof(numbers[0]));
+		cr_expect_eq(memcmp(weir_tensor_data(part), &numbers[i], 2 * sizeof(numbers[0])), 0);
+		weir_tensor_release(part);
+	}
+	cr_expect_eq(weir_iterator_destroy(iterator, NULL), WEIR_OK);
+	cr_expect_str_eq(failing_allocator_verdict(&state), "balanced");
+	weir_dataset_release(batches);
 }
 
 /* Rows that are copied as a whole, and those that are copied one by one: at the end of a pass, of an input. */

@@ -576,6 +576,43 @@ static enum weir_status twice(void *context, weir_tensor *const in[], weir_tenso
 	return weir_tensor_scalar_i64(2 * data_number(in[0]), &out[0]);
 }
 
+static enum weir_status with_its_square(void *context, weir_tensor *const in[], weir_tensor *out[], weir_error *error)
+{
+	int64_t number = data_number(in[0]);
+
+	(void)context, (void)error;
+	out[0] = weir_tensor_retain(in[0]);
+	return weir_tensor_scalar_i64(number * number, &out[1]);
+}
+
+static enum weir_status square_alone(void *context, weir_tensor *const in[], weir_tensor *out[], weir_error *error)
+{
+	(void)context, (void)error;
+	out[0] = weir_tensor_retain(in[1]);
+	return WEIR_OK;
+}
+
+/* A slot holds what comes and what goes: the wider of the two. */
+Test(dataset_ahead, a_parallel_map_may_drop_components)
+{
+	static const enum weir_dtype types[2] = {WEIR_I64, WEIR_I64};
+	struct weir_dataset_options wide = {WEIR_DATASET_OPTIONS_INIT, .dtypes = types, .width = 2};
+	struct weir_dataset_options narrow = {WEIR_DATASET_OPTIONS_INIT, .dtypes = types, .width = 1, .at_once = 3};
+	weir_dataset *range = data_range(0, 100), *both = NULL, *squares = NULL;
+	weir_pool *pool = data_pool(2);
+	struct data_list list;
+
+	cr_assert_eq(weir_dataset_map(range, with_its_square, NULL, &wide, &both, NULL), WEIR_OK);
+	cr_assert_eq(weir_dataset_map(both, square_alone, NULL, &narrow, &squares, NULL), WEIR_OK);
+	data_read(squares, pool, &list);
+	cr_assert_eq(list.count, 100);
+	for (size_t i = 0; i < 100; i++)
+		cr_expect_eq(list.at[i], (int64_t)(i * i));
+	weir_dataset_release(both);
+	weir_dataset_release(range);
+	cr_assert_eq(weir_pool_destroy(pool, NULL), WEIR_OK);
+}
+
 /* A window whose memory is missing, at any place of the pipeline and in any pass. */
 static enum weir_status read_ahead(const weir_allocator *allocator, void *pool)
 {
@@ -610,6 +647,51 @@ static enum weir_status read_ahead(const weir_allocator *allocator, void *pool)
 	for (size_t i = 0; i < 4; i++)
 		weir_dataset_release(stage[i]);
 	return status == WEIR_OK ? first : status;
+}
+
+static enum weir_status two_of(void *context, weir_tensor *const in[], weir_dataset **out, weir_error *error)
+{
+	int64_t number = data_number(in[0]);
+
+	(void)context;
+	return weir_dataset_range(10 * number, 10 * number + 2, 1, NULL, out, error);
+}
+
+/* An input whose window finds no memory has this error in its place. */
+static enum weir_status read_interleaved(const weir_allocator *allocator, void *pool)
+{
+	struct weir_dataset_options options = {WEIR_DATASET_OPTIONS_INIT, .at_once = 2, .cycle = 2, .block = 1};
+	struct weir_iterator_options reading = {WEIR_ITERATOR_OPTIONS_INIT, .pool = pool, .allocator = allocator};
+	weir_dataset *range = data_range(0, 4), *pairs = NULL;
+	weir_iterator *iterator = NULL;
+	enum weir_status status, first = WEIR_OK;
+	size_t count = 0;
+
+	cr_assert_eq(weir_dataset_interleave(range, two_of, NULL, &options, &pairs, NULL), WEIR_OK);
+	status = weir_iterator_create(pairs, &reading, &iterator, NULL);
+	while (status == WEIR_OK) {
+		int64_t number = 0;
+		enum weir_status got = data_next(iterator, &number, NULL);
+
+		if (got == WEIR_OUT_OF_RANGE)
+			break;
+		count += got == WEIR_OK;
+		first = first == WEIR_OK ? got : first;
+	}
+	if (status == WEIR_OK)
+		cr_expect(count == 8 || (first != WEIR_OK && count == 6), "%zu elements", count);
+	cr_expect_eq(weir_iterator_destroy(iterator, NULL), WEIR_OK);
+	weir_dataset_release(pairs);
+	weir_dataset_release(range);
+	return status == WEIR_OK ? first : status;
+}
+
+Test(dataset_ahead, an_input_that_finds_no_memory_is_an_error_in_its_place)
+{
+	weir_pool *pool = data_pool(0); /* so that each run makes the same allocations */
+
+	cr_expect_gt(fail_each_allocation(read_interleaved, pool), 5);
+	cr_assert_eq(weir_pool_destroy(pool, NULL), WEIR_OK);
 }
 
 Test(dataset_ahead, each_allocation_that_fails_loses_nothing)

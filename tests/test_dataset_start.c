@@ -433,6 +433,43 @@ Test(dataset_start, a_cancelled_operation_loses_no_element)
 	finish(dataset, iterator, pool);
 }
 
+static enum weir_status hold_back_and_fail(void *context, weir_tensor *const in[], weir_tensor *out[],
+                                           weir_error *error)
+{
+	enum weir_status status = hold_back(context, in, out, error);
+
+	if (status != WEIR_OK || data_number(in[0]) != 0)
+		return status;
+	(void)snprintf(error->message, sizeof(error->message), "0 is not wanted");
+	return WEIR_ABORTED;
+}
+
+Test(dataset_start, a_cancelled_operation_loses_no_error)
+{
+	weir_pool *pool = data_pool(1);
+	struct hold hold;
+	weir_dataset *dataset = data_map(data_range(0, 2), hold_back_and_fail, &hold, 1, 0);
+	weir_iterator *iterator = data_iterate(dataset, pool);
+	weir_error error = {.message = ""};
+	struct given given;
+	weir_pending *operation;
+	int64_t number = 0;
+
+	hold_init(&hold);
+	operation = start(iterator, &given);
+	while (!weiri_latch_is_set(&hold.begun)) /* a task polls for it */
+		(void)sched_yield();
+	weir_pending_cancel(operation, NULL);
+	cr_expect(has_ended(&given));
+	weir_pending_release(operation);
+	weiri_latch_set(&hold.let_go);
+	cr_expect_eq(data_next(iterator, &number, &error), WEIR_ABORTED);
+	cr_expect_not_null(strstr(error.message, "0 is not wanted"), "%s", error.message);
+	cr_expect_eq(data_next(iterator, &number, &error), WEIR_OK);
+	cr_expect_eq(number, 1);
+	finish(dataset, iterator, pool);
+}
+
 /* Its first call starts two operations, which find the turn taken; its second one ends the first of them. */
 struct canceller {
 	weir_iterator *iterator;

@@ -312,6 +312,62 @@ static int64_t step_in_file(const struct job *job)
 	return value;
 }
 
+Test(monitored, each_part_of_a_checkpoint_keeps_its_name)
+{
+	weir_var *other = kit_var("other", kit_i64(7)), *read = kit_var("read", kit_i64(0));
+	struct weir_checkpoint_part parts[2];
+	struct weir_monitored_options options;
+	weir_error error = {WEIR_OK, ""};
+	weir_read now;
+	struct job job;
+
+	job_begin(&job);
+	job_folder(&job);
+	parts[0] = (struct weir_checkpoint_part){"a long name", job.step};
+	parts[1] = (struct weir_checkpoint_part){"b", other};
+	options = job_options(&job);
+	options.path = job.path;
+	options.variables = parts;
+	options.variable_count = 2;
+	job_create(&job, &options);
+	parts[1].var = read;
+	cr_assert_eq(weir_checkpoint_restore(parts, 2, job.path, NULL, WEIR_NO_DEADLINE, &error), WEIR_OK, "%s",
+	             error.message);
+	cr_assert_eq(weir_var_read(read, &now), WEIR_OK);
+	cr_expect_eq(kit_i64_at(now.tensor, 0), 7);
+	weir_read_release(&now);
+	job_finish(&job);
+	weir_var_destroy(read, NULL);
+	weir_var_destroy(other, NULL);
+}
+
+/* Its message fills the room, and has no end. */
+static enum weir_status unmake_at_second(void *context, weir_session *session, weir_error *error)
+{
+	struct job *job = context;
+
+	if (job->unmade != 0)
+		return job_unmake(context, session, error);
+	job->unmade++;
+	(void)memset(error->message, 'x', sizeof(error->message));
+	return WEIR_ABORTED;
+}
+
+Test(monitored, a_message_of_unmake_without_an_end_is_cut)
+{
+	struct weir_monitored_options options;
+	weir_error error = {WEIR_OK, ""};
+	struct job job;
+
+	job_begin(&job);
+	options = job_options(&job);
+	options.unmake = unmake_at_second;
+	job_create(&job, &options);
+	cr_expect_eq(job_close(&job, WEIR_OK, &error), WEIR_ABORTED);
+	cr_expect_not_null(strstr(error.message, "\"job\": unmake: xxx"), "%s", error.message);
+	job_finish(&job);
+}
+
 Test(monitored, checkpoints_come_by_runs_or_by_time)
 {
 	for (int by_time = 0; by_time < 2; by_time++) {
@@ -484,6 +540,47 @@ Test(monitored, the_error_of_a_runner_ends_the_consumer_and_comes_out_of_the_clo
 	cr_expect(weir_monitored_should_stop(job.monitored));
 	cr_expect_eq(job_close(&job, status, &error), WEIR_DATA_LOSS);
 	cr_expect_not_null(strstr(error.message, "number 2 is damaged"), "%s", error.message);
+	job_end(&job);
+	kit_queue_end(queue);
+}
+
+static enum weir_status be_unavailable(void *context, const struct weir_kernel_call *call, weir_error *error)
+{
+	(void)context, (void)call;
+	return kit_fail(error, WEIR_UNAVAILABLE, "the reader is away");
+}
+
+/* The stop leaves the queue to the next life, which never comes. */
+Test(monitored, a_recovery_that_fails_leaves_no_queue_open_behind_the_close)
+{
+	struct weir_output_type type = {WEIR_I64, &weir_shape_scalar};
+	weir_tensor_queue *queue = kit_queue("numbers", 10, WEIR_I64, &weir_shape_scalar);
+	struct weir_monitored_runner runner;
+	struct weir_monitored_options options;
+	weir_error error = {WEIR_OK, ""};
+	weir_output number, taken;
+	weir_tensor *result = NULL;
+	weir_node *put;
+	struct job job;
+
+	job_begin(&job);
+	cr_assert_eq(weir_op_kernel(job.graph, "read", KIT_KERNEL(be_unavailable), NULL, NULL, 0, &type, 1, NULL, 0,
+	                            &number, NULL, NULL),
+	             WEIR_OK);
+	cr_assert_eq(weir_op_enqueue(job.graph, "put", queue, &number, 1, &put, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_dequeue(job.graph, "take", queue, &taken, 1, NULL, NULL), WEIR_OK);
+	runner = (struct weir_monitored_runner){&put, 1, 0, queue};
+	options = job_options(&job);
+	options.runners = &runner;
+	options.runner_count = 1;
+	job.fail_at[0] = 2;
+	job.failure = WEIR_DATA_LOSS;
+	job_create(&job, &options);
+	cr_expect_eq(weir_monitored_run(job.monitored, NULL, 0, &taken, 1, &result, NULL, 0,
+	                                weir_deadline_in(KIT_PATIENCE_NS), NULL, NULL, &error),
+	             WEIR_DATA_LOSS, "%s", error.message);
+	(void)job_close(&job, WEIR_OK, &error);
+	cr_expect(weir_tensor_queue_closed(queue));
 	job_end(&job);
 	kit_queue_end(queue);
 }

@@ -11,8 +11,10 @@
 #include <weir/reclaim.h>
 
 #include "graph_kit.h"
+#include "failing_allocator.h"
 #include "late_failure.h"
 #include "mpi_double.h"
+#include "stepped.h"
 
 /* A rank: w += the mean of all ranks' x; and y is the sum of all ranks' x squared, in a channel of its own. */
 struct rank {
@@ -266,6 +268,9 @@ struct alone {
 	weir_error error;
 };
 
+/* NULL: the default */
+static const weir_allocator *memory_of_alone;
+
 static void open_transport(struct alone *alone, int rank)
 {
 	struct weir_pool_options pool = {WEIR_POOL_OPTIONS_INIT, .flags = WEIR_POOL_NO_THREADS};
@@ -277,6 +282,7 @@ static void open_transport(struct alone *alone, int rank)
 	double_be_rank(rank);
 	cr_assert_eq(weir_pool_create(&pool, &alone->pool, NULL), WEIR_OK);
 	options.pool = alone->pool;
+	options.allocator = memory_of_alone;
 	cr_assert_eq(weir_mpi_create(&options, &alone->mpi, NULL), WEIR_OK);
 	alone->at = weir_mpi_transport(alone->mpi);
 	cr_assert_eq(alone->at->open(alone->at, &what, &alone->channel, NULL), WEIR_OK);
@@ -501,6 +507,8 @@ Test(mpi_double, what_a_channel_refuses)
 	cr_expect_str_eq(alone.error.message, "mpi: all 1 channels are open");
 	cr_expect_eq(number, 9);
 	cr_expect_eq(start_alone(&alone, kit_i64(1), &second), WEIR_INVALID_ARGUMENT);
+	cr_expect_not_null(strstr(alone.error.message, "does not have the dtype and shape of channel"), "%s",
+	                   alone.error.message);
 	cr_expect_eq(weir_mpi_destroy(alone.mpi, &alone.error), WEIR_FAILED_PRECONDITION);
 
 	/* The second of one rank in a channel. */
@@ -519,6 +527,52 @@ Test(mpi_double, what_a_channel_refuses)
 	alone.at->release(alone.at, alone.transfer);
 	alone.at->release(alone.at, second);
 	close_alone(&alone);
+}
+
+static void end_the_last_use(void *context)
+{
+	struct alone *alone = context;
+
+	if (alone->transfer != NULL)
+		alone->at->release(alone->at, alone->transfer);
+	else
+		alone->at->close(alone->at, alone->channel);
+}
+
+/* Whatever its last user does stands still at each instruction, and the transport is destroyed as soon as it lets. */
+static void destroy_beside_the_last_use(struct alone *alone, struct failing_allocator *memory)
+{
+	struct stepped use = {.call = end_the_last_use, .context = alone};
+	enum weir_status status = WEIR_FAILED_PRECONDITION;
+	int stands = stepped_start(&use, 0);
+
+	for (; stands && status != WEIR_OK; stands = stepped_next(&use))
+		status = weir_mpi_destroy(alone->mpi, &alone->error);
+	if (status != WEIR_OK)
+		status = weir_mpi_destroy(alone->mpi, &alone->error);
+	cr_assert_eq(status, WEIR_OK, "%s", alone->error.message);
+	cr_assert_str_eq(failing_allocator_verdict(memory), "balanced");
+	stepped_finish(&use);
+	cr_assert_eq(weir_pool_destroy(alone->pool, NULL), WEIR_OK);
+}
+
+Test(mpi_double, the_last_user_leaves_nothing_behind_a_destroy)
+{
+	struct failing_allocator state = {.fail_at = 0};
+	weir_allocator memory = failing_allocator_hooks(&state);
+	struct alone alone;
+
+	stepped_or_skip();
+	memory_of_alone = &memory;
+	double_begin(1);
+	open_alone(&alone);
+	destroy_beside_the_last_use(&alone, &state);
+	open_alone(&alone);
+	cr_assert_eq(start_alone(&alone, kit_f32(1), &alone.transfer), WEIR_OK);
+	help(&alone);
+	alone.at->close(alone.at, alone.channel);
+	destroy_beside_the_last_use(&alone, &state);
+	memory_of_alone = NULL;
 }
 
 Test(mpi_double, create_refuses)

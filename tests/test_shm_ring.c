@@ -12,6 +12,7 @@
 #include <weir/shm_latest.h>
 
 #include "shm/mapping.h"
+#include "stepped.h"
 
 /* -- one process ------------------------------------------------------------------------------- */
 
@@ -573,6 +574,36 @@ static int ring_the_bell(void *context)
 	CHILD_CHECK(put(ring, 9) == WEIR_OK);
 	CHILD_CHECK(put(ring, 10) == WEIR_OK);
 	return 0;
+}
+
+static void close_ring(void *ring)
+{
+	weir_shm_ring_close(ring);
+}
+
+/* Who hears the bell of a close finds the ring closed. */
+Test(shm_ring, a_close_comes_before_its_bell)
+{
+	int file, bell, stands;
+	struct stepped close_it = {.call = close_ring};
+	uint64_t rung = 0;
+
+	stepped_or_skip();
+	file = shm_file();
+	bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	close_it.context = make(file, 4, ITEM, 1, 1);
+	cr_assert_eq(weir_shm_ring_set_bell(close_it.context, WEIR_SHM_RING_ITEMS, bell), WEIR_OK);
+	cr_assert_eq(weir_shm_ring_ask_bell(close_it.context, WEIR_SHM_RING_ITEMS), WEIR_OK);
+	for (stands = stepped_start(&close_it, 0); stands; stands = stepped_next(&close_it)) {
+		if (read(bell, &rung, sizeof(rung)) == (ssize_t)sizeof(rung))
+			break;
+	}
+	cr_assert(weir_shm_ring_closed(close_it.context), "the bell is rung before the close");
+	stepped_finish(&close_it);
+	cr_assert(rung != 0 || read(bell, &rung, sizeof(rung)) == (ssize_t)sizeof(rung));
+	cr_assert_eq(weir_shm_ring_destroy(close_it.context, NULL), WEIR_OK);
+	(void)close(bell);
+	(void)close(file);
 }
 
 Test(shm_ring, a_bell_is_rung_once_for_a_poller_that_asked)

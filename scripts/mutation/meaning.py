@@ -47,7 +47,7 @@ PREPARES = re.compile(r"[\w>.*-]+_init\(|[\w\[\].>*-]+ = (weiri_layout_at|weiri_
 GIVES_BACK = re.compile(r"(\(void\)\s*)?\w*(weiri_release|_release|_fini|_free|_close|_destroy|free_\w+)\(")
 # The arguments of these commute.
 COMMUTES = ("weiri_add", "weiri_multiply", "weiri_layout_add", "weiri_spec_compatible", "weiri_dim_compatible", "weiri_dim_merge",
-            "weir_shape_equal", "swap", "same_output")
+            "weir_shape_equal", "swap", "same_output", "scale")
 OPPOSITE = {"true": "false", "false": "true"}
 MESSAGE = ("weiri_describe", "weiri_fail", "weiri_log", "snprintf", "vsnprintf")
 

@@ -181,7 +181,7 @@ class Trials:
         with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
             for done, (check, (outcome, found)) in enumerate(zip(fresh, pool.map(self.look, fresh)), 1):
                 known[self.cache_key(check)] = [outcome.failed, outcome.seconds, outcome.wall, found]
-                if done % 200 == 0 or done == len(fresh):
+                if done % 20 == 0 or done == len(fresh):
                     cache.with_suffix(".new").write_text(json.dumps(known))
                     cache.with_suffix(".new").replace(cache)
                     self.say(f"  {done} of {len(fresh)}")
