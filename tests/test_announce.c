@@ -1,105 +1,10 @@
 /*
  * test_announce.c - readers that announce eras: what an idle one holds, how often a collection runs
  * a membarrier, and what happens where membarrier is slow or refused.
- *
- * This program defines syscall(2), so that a test can make membarrier slow.
  */
-#include "reclaim_kit.h"
-
-#include <dlfcn.h>
-#include <stdarg.h>
-#include <sys/syscall.h>
-
-#include "base/asymmetric.h"
-#include "reclaim/announce.h"
+#include "announce_kit.h"
 #include "reclaim/host.h"
 #include "refuse_membarrier.h"
-
-static _Atomic(uint64_t) slow_ns; /* that a membarrier takes at least */
-
-long syscall(long number, ...);
-
-long syscall(long number, ...)
-{
-	static _Atomic(void *) found;
-	long arguments[6], result;
-	uint64_t until = number == SYS_membarrier ? weir_deadline_in(weiri_load_relaxed(&slow_ns)) : 0;
-	long (*there)(long, ...);
-	va_list list;
-
-	va_start(list, number);
-	for (int i = 0; i < 6; i++)
-		arguments[i] = va_arg(list, long);
-	va_end(list);
-	if (weiri_load_relaxed(&found) == NULL)
-		weiri_store_relaxed(&found, dlsym(RTLD_NEXT, "syscall"));
-	*(void **)&there = weiri_load_relaxed(&found);
-	result = there(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5]);
-	while (weir_now_ns() < until)
-		;
-	return result;
-}
-
-/* A thread that enters and leaves a section for each word that it gets. */
-struct reader {
-	_Atomic(uint32_t) asked, done;
-	pthread_t thread;
-};
-
-enum { END = 1000000 };
-
-static void *read_when_asked(void *context)
-{
-	struct reader *reader = context;
-	struct weiri_record *record = my_record();
-	uint32_t done = 0;
-
-	for (;;) {
-		uint32_t asked = weiri_load_acquire(&reader->asked);
-
-		if (asked == done)
-			(void)weiri_futex_wait(&reader->asked, asked, WEIR_NO_DEADLINE);
-		if (asked >= END)
-			return NULL;
-		for (; done != asked; done++)
-			weiri_section_leave(record, weiri_section_enter(record));
-		weiri_store_release(&reader->done, done);
-		weiri_futex_wake(&reader->done, 1);
-	}
-}
-
-static void begin(struct reader *reader)
-{
-	weiri_store_relaxed(&reader->asked, 0u);
-	weiri_store_relaxed(&reader->done, 0u);
-	reader->thread = start(read_when_asked, reader);
-}
-
-static void read_once(struct reader *reader)
-{
-	uint32_t before = weiri_load_relaxed(&reader->asked);
-
-	advance(&reader->asked);
-	wait_until(&reader->done, before + 1);
-}
-
-static void end(struct reader *reader)
-{
-	weiri_store_release(&reader->asked, (uint32_t)END);
-	weiri_futex_wake(&reader->asked, 1);
-	join(reader->thread);
-}
-
-static bool has_membarrier(void)
-{
-	return weiri_record_get() != NULL && weiri_load_relaxed(&weiri_fence_asymmetric) != 0;
-}
-
-static void skip_without_membarrier(void)
-{
-	if (!has_membarrier())
-		cr_skip_test("membarrier is refused here");
-}
 
 /* Uses up the turn of the collections to settle. */
 static void settle_for_long(struct reader *reader)

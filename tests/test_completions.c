@@ -9,6 +9,8 @@
 #include <weir/select.h>
 #include <weir/var.h>
 
+#include "reclaim/settle.h"
+
 #ifndef __has_feature
 #define __has_feature(name) 0
 #endif
@@ -420,7 +422,7 @@ static void serve_and_collect(void *context, enum weir_status status, const weir
 	(void)status, (void)error, (void)items, (void)done;
 	write_down(story, '(');
 	/* The collection then settles what other threads announced long ago, and frees the fatal value. */
-	weiri_settle_pause_ns = 0;
+	weiri_settle_after_fork(); /* gives it a turn */
 	(void)weiri_fetch_add_seq_cst(&weiri_era, UINT64_C(8));
 	weiri_store_relaxed(&weiri_record_mine->since_collection, UINT32_C(1) << 30);
 	(void)weir_queue_try_enqueue(story->queues[1], item(1));

@@ -46,8 +46,8 @@ struct weir_reclaim_stats {
 	uint64_t copies_wasted; /* copies that were discarded because another writer published first */
 	uint64_t kept_bytes;    /* freed blocks that threads keep for their next writes */
 	/*
-	 * calls of membarrier(2): by a collection, if a thread has stopped reading; by a thread that
-	 * waits for another
+	 * calls of membarrier(2): by a collection, if a thread has stopped reading, and by a thread that
+	 * waits for memory, at most 2,000 in a second; by a thread that waits for another
 	 */
 	uint64_t membarriers;
 };
@@ -75,7 +75,8 @@ WEIR_API enum weir_status weir_reclaim_get_stats(struct weir_reclaim_stats *stat
  * deadline_ns passes.
  *
  * Errors: WEIR_DEADLINE_EXCEEDED while readers still use something, or another thread has not ended
- * its collection. WEIR_CANCELLED if an interrupt ended the wait (weir/thread.h).
+ * its collection, and while membarriers are rationed: a thread that has stopped reading then goes on
+ * holding what it read, for a millisecond as a rule (docs/memory.md). WEIR_CANCELLED if an interrupt ended the wait (weir/thread.h).
  * WEIR_RESOURCE_EXHAUSTED if there is no memory for this thread's record.
  * WEIR_FAILED_PRECONDITION if called by a function that a collection runs (the release of a
  * tensor's memory, an allocator), or while this thread has a read section open

@@ -82,6 +82,7 @@ NOTICING = {
     "lib/weir/reclaim/eras": ("stalls",),
     "lib/weir/reclaim/host": ("urcu", "reclaim_budget"),
     "lib/weir/reclaim/magazine": ("magazine", "value"),
+    "lib/weir/reclaim/settle": ("settle", "announce"),
     "lib/weir/reclaim/stall": ("stalls",),
     "lib/weir/reclaim/value": ("tensor", "value", "combine", "var"),
     "lib/weir/run/critical_section": ("critical_section",),

@@ -15,6 +15,7 @@
 #include "model/scope.h"
 #include "model/threads.h"
 #include "reclaim/collect.h"
+#include "reclaim/settle.h"
 
 /*
  * The size that an object counts for reclamation. LARGE must be collected immediately, with a
@@ -40,6 +41,9 @@ static struct scene {
 	struct weiri_slot *held;      /* held by a slot of setup() */
 	struct weiri_record *sitting; /* the record of the section `outer` */
 	struct weiri_record *left;    /* of a thread that ended without releasing it */
+	/* Of two threads that wait, and one that does not fence. */
+	_Atomic(int) waits[2], freed_some;
+	int was_served[2], saw_freed[2], saw_waits[2];
 } scene;
 
 static jmp_buf out_of_a_collection;
@@ -515,6 +519,47 @@ static void replace_and_wait(void)
 	wait_for_memory();
 }
 
+/* -- a membarrier that threads share ----------------------------------------------------------- */
+
+static void settle_as(int number)
+{
+	weiri_store_relaxed(&scene.waits[number], 1);
+	scene.was_served[number] = weiri_settle_to_wait(weiri_era_begin());
+	scene.saw_freed[number] = weiri_load_relaxed(&scene.freed_some);
+}
+
+static void settle_first(void)
+{
+	settle_as(0);
+}
+
+static void settle_second(void)
+{
+	settle_as(1);
+}
+
+static void look_without_a_fence(void)
+{
+	weiri_store_relaxed(&scene.freed_some, 1);
+	weiri_fence_light();
+	for (int i = 0; i < 2; i++)
+		scene.saw_waits[i] = weiri_load_relaxed(&scene.waits[i]);
+}
+
+static void setup_nothing(void *context)
+{
+	(void)context;
+}
+
+/* Whoever ran the membarrier: of each pair, one has seen the other. One of the two is served. */
+static void finish_shared(void *context)
+{
+	(void)context;
+	for (int i = 0; i < 2; i++)
+		weir_model_assert(!scene.was_served[i] || scene.saw_freed[i] || scene.saw_waits[i]);
+	weir_model_assert(scene.was_served[0] || scene.was_served[1]);
+}
+
 /* -- records ----------------------------------------------------------------------------------- */
 
 /* Creates a record, or adopts the record of an ended thread, and uses it. */
@@ -728,6 +773,11 @@ static const struct scope {
      0},
 	{"over_the_budget_until_a_slot_is_cleared", {replace_and_wait, read_by_slot}, setup, finish, 1},
 	{"over_the_budget_until_another_has_collected", {replace, wait_for_memory}, setup, finish, 1},
+	{"membarrier_shared_by_2_that_wait",
+     {settle_first, settle_second, look_without_a_fence},
+     setup_nothing,
+     finish_shared,
+     1},
 	{"records_of_3_threads", {retire_one, retire_one, retire_one}, setup, finish, 0},
 	{"records_of_2_threads_that_ask_after_owners", {retire_one, retire_one}, setup_many_records, finish, 0},
 	{"section_of_a_thread_that_ends_beside_1_writer_x1", {replace, end_in_a_section}, setup, finish, 0},

@@ -14,7 +14,7 @@
  * none if nothing is retired.
  * An announcement outlasts the sections. A thread that does not read for a while therefore holds
  * what lived in the era that it announced last. To free this, a collector *settles* the
- * announcements: it begins an era S, runs membarrier, and stores S in weiri_settled. Afterwards,
+ * announcements: it reads the era S, which began after what it wants to free had died, runs membarrier, and stores S in weiri_settled. Afterwards,
  * announcements of earlier eras count no more. For what those threads stored before the membarrier
  * is visible, and after it they find that the era has moved.
  *
@@ -65,12 +65,7 @@
  * nothing is settled any more: each thread that does not read any more holds what lived in one era.
  * Threads that go on reading do without membarrier.
  *
- * When a collector settles. A collection on behalf of all threads (a flush, a writer that waits for
- * memory) settles if any thread has an announcement that counts. Any other collection settles if a
- * thread announced its era IDLE_ERAS ago or earlier. It does so at most once in a millisecond for
- * all threads together, and once in 256 times the time that the last membarrier took, or in
- * 4 seconds if that is less: on some machines it takes milliseconds, and stops others that call it.
- * Such a collection waits for none.
+ * When a collector settles: settle.h.
  * Progress: wait-free. An announcement is two stores and a fence.
  * Checked: stress/model/check_reclaim.c, tests/test_announce.c.
  */
@@ -127,12 +122,15 @@ static inline uint64_t weiri_announced(const struct weiri_record *record, uint64
 }
 
 /*
- * Settles the announcements of earlier eras than `era`, which the caller has begun, if it is worth
- * it: see above. `all`: on behalf of all threads.
+ * Returns true if the owner of another record than `mine` has an announcement that counts, of an era that is
+ * `old` eras older than `era`, or more.
  */
-void weiri_announcements_settle(const struct weiri_record *mine, uint64_t era, bool all);
+bool weiri_anyone_announced(const struct weiri_record *mine, uint64_t era, uint64_t old);
 
-/* How long no collection on behalf of one thread settles after another. Tests change it. */
-extern uint64_t weiri_settle_pause_ns;
+/*
+ * Announcements of earlier eras than `era` count no more. The caller has read the era, and then run
+ * a membarrier.
+ */
+void weiri_announcements_settle(uint64_t era);
 
 #endif

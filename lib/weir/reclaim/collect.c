@@ -105,6 +105,7 @@
 #include "reclaim/host.h"
 #include "reclaim/interrupt.h"
 #include "reclaim/magazine.h"
+#include "reclaim/settle.h"
 #include "reclaim/stall.h"
 
 enum {
@@ -113,6 +114,7 @@ enum {
 	FILTER_BITS = 4096,
 	PAUSE_SHARE = 8, /* a pause is 1/8 of the time that a wait for memory has lasted */
 	LONGEST_PAUSE_NS = 10000000,
+	LOOK_SOON_NS = 1000000, /* if nobody has promised to wake */
 #if defined(WEIRI_UNDER_MODEL)
 	COLLECT_BYTES = 64 << 10,
 	MAX_INTERVALS = 1, /* in stress/model two sections are a crowd */
@@ -669,7 +671,10 @@ static void look_at_readers(struct portion *portion)
 	held->mine = portion->record;
 	held->era = weiri_era_begin();
 	weiri_fence_seq_cst(); /* F1 */
-	weiri_announcements_settle(portion->record, held->era, portion->scope == EVERYBODYS);
+	if (portion->scope == MINE)
+		weiri_settle_mine(portion->record, held->era);
+	else
+		weiri_settle_all(portion->record, held->era);
 	held->settled = weiri_announcements_settled();
 	scan(held);
 	weiri_count(&portion->record->collections, 1);
@@ -875,7 +880,7 @@ void weiri_retire_unreachable(struct weiri_record *record, struct weiri_retired 
 static void poke_everybody(void)
 {
 	for (struct weiri_record *record = first_record(); record != NULL; record = record->next)
-		/* [relaxed] A flag; the heavy fence that follows orders it (F1). */
+		/* [relaxed] A flag; the era that begins after it carries it to the heavy fence (F1). */
 		weiri_store_relaxed(&record->poke, 1u);
 }
 
@@ -910,13 +915,13 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 }
 
 /*
- * Sleeps after a look that found nothing; `seen` is what memory_freed was before the look. Returns
- * true if a signal ended the sleep.
+ * Sleeps after a look that found nothing, for look_again_ns at least if it is not woken; `seen` is what
+ * memory_freed was before the look. Returns true if a signal ended the sleep.
  */
-static bool sleep_after_look(uint64_t since_ns, uint32_t seen, uint64_t deadline_ns)
+static bool sleep_after_look(uint64_t since_ns, uint32_t seen, uint64_t look_again_ns, uint64_t deadline_ns)
 {
 	uint64_t pause = pause_ns(since_ns);
-	uint64_t listen = pause > weiri_reclaim_look_again_ns ? pause : weiri_reclaim_look_again_ns;
+	uint64_t listen = pause > look_again_ns ? pause : look_again_ns;
 
 	if (pause != 0 && rest_until(earlier(weir_deadline_in(pause), deadline_ns)) == WEIRI_FUTEX_SIGNALLED)
 		return true;
@@ -943,7 +948,7 @@ static bool ended(condition *holds, struct weiri_record *record)
 static WEIRI_COLD bool wait_until_signalled(condition *holds, struct weiri_record *record, uint64_t since,
                                             uint64_t deadline_ns, bool *signalled)
 {
-	bool done = ended(holds, record);
+	bool done = ended(holds, record), will_hear;
 
 	/*
 	 * [relaxed] Counted before the heavy fence, F1. A release function may end the thread: `waits`
@@ -963,12 +968,13 @@ static WEIRI_COLD bool wait_until_signalled(condition *holds, struct weiri_recor
 		 * F1: if a thread frees an object or clears a slot without having seen this waiter, the
 		 * look below sees what that thread did. The fence of the collection is not enough: a
 		 * collection that finds nothing to take, because another collector holds everything, runs
-		 * no fence. If the fence is refused, the timeout makes the waiter look again.
+		 * no fence. If there is none now, the timeout makes the waiter look again.
 		 */
-		(void)weiri_fence_heavy();
+		will_hear = weiri_settle_to_wait(weiri_era_begin());
 		done = ended(holds, record);
 		if (!done)
-			*signalled = sleep_after_look(since, seen, deadline_ns);
+			*signalled =
+				sleep_after_look(since, seen, will_hear ? weiri_reclaim_look_again_ns : LOOK_SOON_NS, deadline_ns);
 	}
 	weiri_fetch_sub_relaxed(&memory_waiters, 1u);
 	weiri_store_relaxed(&record->waits, 0u);

@@ -64,6 +64,7 @@
 #include "reclaim/announce.h"
 #include "reclaim/collect.h"
 #include "reclaim/magazine.h"
+#include "reclaim/settle.h"
 
 _Atomic(uint32_t) weiri_ways_asked;
 WEIRI_TLS struct weiri_record *weiri_record_mine;
@@ -145,6 +146,7 @@ static void after_fork_in_child(void)
 	struct weiri_record *record = weiri_load_relaxed(&weiri_records);
 
 	weiri_fence_after_fork();
+	weiri_settle_after_fork();
 	weiri_eventfd_after_fork();
 	for (; record != NULL; record = record->next) {
 		weiri_announce_after_fork(record);

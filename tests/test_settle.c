@@ -1,0 +1,307 @@
+/*
+ * test_settle.c - membarriers that settle announcements: threads share them, their rate is bounded
+ * whatever the threads do, and one that is stopped under way stops no other thread.
+ */
+#include "announce_kit.h"
+
+#include <unistd.h>
+
+#include "refuse_membarrier.h"
+#include "sandbox.h"
+
+enum { BURST = 16, LOST_NS = 10000000, PAUSE_NS = 1000000 }; /* as in settle.c */
+
+/* From now on no turn has been used, and there is one in each pause. */
+static void begin_with_pauses_of(uint64_t nanoseconds)
+{
+	skip_without_membarrier();
+	weiri_settle_pause_ns = nanoseconds;
+	weiri_settle_lost_ns = LOST_NS;
+	weiri_settle_after_fork();
+}
+
+static uint64_t membarriers(void)
+{
+	return stats_now().membarriers;
+}
+
+/* The most that may have been run in so long: collections of one thread, and all others; see settle.h. */
+static uint64_t most_in(uint64_t elapsed_ns)
+{
+	return 2 * (elapsed_ns / weiri_settle_pause_ns + 1) + BURST;
+}
+
+/* An object that the reader's announcement holds is retired: nothing frees it but a membarrier. */
+static void retire_what_was_read(struct reader *reader, _Atomic(uint32_t) *freed)
+{
+	struct thing *thing = make(LARGE / 4, freed);
+
+	read_once(reader);
+	weiri_retire(my_record(), &thing->retired);
+	(void)weiri_era_begin();
+}
+
+/* -- the rate ---------------------------------------------------------------------------------- */
+
+Test(settle, flushes_in_a_row_are_rationed)
+{
+	enum { ROUNDS = 200 };
+	_Atomic(uint32_t) freed = 0;
+	struct reader reader;
+	uint64_t before, began;
+
+	begin_with_pauses_of(PAUSE_NS);
+	begin(&reader);
+	before = membarriers();
+	began = weir_now_ns();
+	for (uint32_t i = 1; i <= ROUNDS; i++) {
+		retire_what_was_read(&reader, &freed);
+		flush_all();
+		cr_assert_eq(count_of(&freed), i);
+	}
+	cr_expect_leq(membarriers() - before, most_in(weir_now_ns() - began));
+	cr_expect_geq(membarriers() - before, ROUNDS / 4, "a reader that is idle is settled");
+	end(&reader);
+}
+
+/* Turns that were not used remain for calls that do not wait; when they are used up, such a call does without. */
+Test(settle, flushes_that_do_not_wait_have_a_burst_of_turns)
+{
+	_Atomic(uint32_t) freed = 0;
+	struct reader reader;
+	uint64_t before;
+	uint32_t rounds = 0;
+
+	begin_with_pauses_of(patience_ns);
+	begin(&reader);
+	before = membarriers();
+	do {
+		retire_what_was_read(&reader, &freed);
+		cr_assert_leq(++rounds, BURST + 3);
+	} while (weir_reclaim_flush(0) == WEIR_OK);
+	/* The turns of both kinds. */
+	cr_expect_geq(membarriers() - before, BURST + 1);
+	cr_expect_leq(membarriers() - before, BURST + 2);
+	cr_expect_lt(count_of(&freed), rounds);
+	begin_with_pauses_of(0);
+	flush_all();
+	cr_expect_eq(count_of(&freed), rounds);
+	end(&reader);
+}
+
+enum { WRITERS = 8, EACH = 200 };
+
+static void *write_over_the_budget(void *context)
+{
+	struct weiri_record *record = my_record();
+
+	for (int i = 0; i < EACH; i++) {
+		cr_assert_eq(weiri_reclaim_admit(record, weir_deadline_in(patience_ns)), WEIR_OK);
+		weiri_section_leave(record, weiri_section_enter(record));
+		retire_things(1, LARGE / 4, context);
+	}
+	return NULL;
+}
+
+Test(settle, eight_writers_over_the_budget_together_run_few_membarriers)
+{
+	_Atomic(uint32_t) freed = 0;
+	pthread_t writers[WRITERS];
+	uint64_t before, began;
+
+	begin_with_pauses_of(PAUSE_NS);
+	weir_reclaim_set_budget(LARGE);
+	before = membarriers();
+	began = weir_now_ns();
+	for (int i = 0; i < WRITERS; i++)
+		writers[i] = start(write_over_the_budget, &freed);
+	for (int i = 0; i < WRITERS; i++)
+		join(writers[i]);
+	cr_expect_leq(membarriers() - before, most_in(weir_now_ns() - began));
+	weir_reclaim_set_budget(0);
+	flush_all();
+	cr_expect_eq(count_of(&freed), WRITERS * EACH);
+}
+
+Test(settle, flushes_pay_for_a_slow_membarrier)
+{
+	enum { SLOW_NS = 2000000, FACTOR = 8, ROUNDS = 30 };
+	_Atomic(uint32_t) freed = 0;
+	struct reader reader;
+	uint64_t before, began;
+
+	begin_with_pauses_of(PAUSE_NS);
+	begin(&reader);
+	weiri_store_relaxed(&slow_ns, (uint64_t)SLOW_NS);
+	before = membarriers();
+	began = weir_now_ns();
+	for (int i = 0; i < ROUNDS; i++) {
+		retire_what_was_read(&reader, &freed);
+		flush_all();
+	}
+	/* The first turns of a burst are paid for by the later ones. */
+	cr_expect_leq(membarriers() - before, 3 + BURST * weiri_settle_pause_ns / (SLOW_NS * FACTOR) +
+	                                          (weir_now_ns() - began) / (SLOW_NS * FACTOR));
+	weiri_store_relaxed(&slow_ns, 0u);
+	end(&reader);
+}
+
+/* -- sharing ----------------------------------------------------------------------------------- */
+
+/* A thread that begins an era, and then, when the gate is open, settles it. */
+struct settler {
+	_Atomic(uint32_t) begun, done;
+	_Atomic(uint32_t) *gate;
+	pthread_t thread;
+};
+
+static void *begin_and_settle(void *context)
+{
+	struct settler *settler = context;
+	uint64_t era = my_record() != NULL ? weiri_era_begin() : 0;
+
+	advance(&settler->begun);
+	latch_pass(settler->gate);
+	while (!weiri_settle_to_wait(era))
+		;
+	advance(&settler->done);
+	return NULL;
+}
+
+static void begin_settler(struct settler *settler, _Atomic(uint32_t) *gate)
+{
+	weiri_store_relaxed(&settler->begun, 0u);
+	weiri_store_relaxed(&settler->done, 0u);
+	settler->gate = gate;
+	settler->thread = start(begin_and_settle, settler);
+	wait_until(&settler->begun, 1);
+}
+
+/* Returns when the thread is in its membarrier, where it stays until stop_the_next advances. */
+static void stop_a_leader(struct settler *leader)
+{
+	static _Atomic(uint32_t) open = 1;
+
+	weiri_store_relaxed(&stop_the_next, 1u);
+	begin_settler(leader, &open);
+	wait_until(&stop_the_next, 2);
+}
+
+/* Those who come while one is under way are all served by the next. */
+Test(settle, who_comes_while_one_is_under_way_shares_the_next)
+{
+	enum { OTHERS = 6 };
+	struct settler leader, others[OTHERS];
+	_Atomic(uint32_t) gate = 0;
+	uint64_t before;
+
+	begin_with_pauses_of(PAUSE_NS);
+	weiri_settle_lost_ns = patience_ns;
+	before = membarriers();
+	stop_a_leader(&leader);
+	for (int i = 0; i < OTHERS; i++)
+		begin_settler(&others[i], &gate);
+	latch_open(&gate);
+	advance(&stop_the_next);
+	for (int i = 0; i < OTHERS; i++)
+		join(others[i].thread);
+	join(leader.thread);
+	cr_expect_eq(membarriers() - before, 2);
+}
+
+/* The era that the leader settles is not its own, but the newest when it begins. */
+Test(settle, a_membarrier_serves_every_era_that_began_before_it)
+{
+	uint64_t mine, newest;
+
+	begin_with_pauses_of(PAUSE_NS);
+	mine = weiri_era_begin();
+	newest = weiri_era_begin();
+	cr_expect(weiri_settle_to_wait(mine));
+	cr_expect_geq(weiri_announcements_settled(), newest);
+}
+
+Test(settle, a_leader_that_is_stopped_stops_nobody)
+{
+	_Atomic(uint32_t) freed = 0;
+	struct settler stopped;
+	struct reader reader;
+	uint64_t began;
+
+	begin_with_pauses_of(PAUSE_NS);
+	begin(&reader);
+	stop_a_leader(&stopped);
+	began = weir_now_ns();
+	retire_what_was_read(&reader, &freed);
+	/* A flush that does not wait goes on without it, at once. */
+	cr_expect(weir_reclaim_flush(0) == WEIR_DEADLINE_EXCEEDED || weir_now_ns() - began >= LOST_NS);
+	flush_all();
+	cr_expect_eq(count_of(&freed), 1);
+	cr_expect_eq(weiri_load_relaxed(&stopped.done), 0u);
+	advance(&stop_the_next);
+	join(stopped.thread);
+	/* It was late, and nothing it does now takes the turn of another. */
+	retire_what_was_read(&reader, &freed);
+	flush_all();
+	cr_expect_eq(count_of(&freed), 2);
+	end(&reader);
+}
+
+/* -- fork -------------------------------------------------------------------------------------- */
+
+static int settle_in_the_child(void)
+{
+	if (!weiri_settle_to_wait(weiri_era_begin()))
+		return 1;
+	return weir_reclaim_flush(0) == WEIR_OK ? 0 : 2;
+}
+
+Test(settle, the_child_of_a_fork_has_no_leader)
+{
+	struct settler stopped;
+	int status = -1;
+	pid_t child;
+
+	begin_with_pauses_of(PAUSE_NS);
+	stop_a_leader(&stopped);
+	child = fork();
+	cr_assert_geq(child, 0);
+	if (child == 0)
+		_exit(settle_in_the_child());
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect_eq(status, 0);
+	advance(&stop_the_next);
+	join(stopped.thread);
+}
+
+/* -- refused ----------------------------------------------------------------------------------- */
+
+static int wait_where_it_is_refused_late(void)
+{
+	uint64_t era;
+
+	if (!has_membarrier() || !refuse_membarrier())
+		return SANDBOX_NOT_HERE;
+	era = weiri_era_begin();
+	if (weiri_settle_to_wait(era) || weiri_announcements_settled() >= era)
+		return 1;
+	return SANDBOX_HELD;
+}
+
+Test(settle, nothing_is_settled_where_membarrier_is_refused_late)
+{
+	in_a_sandbox(wait_where_it_is_refused_late);
+}
+
+static int wait_where_it_is_refused(void)
+{
+	/* Where the tests share a process, an earlier one has decided. */
+	if (!refuse_membarrier() || has_membarrier())
+		return SANDBOX_NOT_HERE;
+	return weiri_settle_to_wait(weiri_era_begin()) ? SANDBOX_HELD : 1;
+}
+
+Test(settle, the_fence_of_the_thread_is_enough_where_membarrier_is_refused_from_the_start)
+{
+	in_a_sandbox(wait_where_it_is_refused);
+}
