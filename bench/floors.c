@@ -11,6 +11,9 @@
  * nothing protects what it keeps. A library that keeps what was read does all this and more. A writer
  * that only stores the pointer would lose what another writer has published; that row shows how much of
  * the time is spent by the compare-and-swap that waits for the line.
+ *
+ * The last rows are those of two writers, without a reader. There each bare writer has blocks of its own, and the
+ * head has a count besides the block, so that it never returns to an earlier value.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -27,6 +30,7 @@ enum {
 	KEPT = 8,
 	LINE = 64,
 	BLOCKS = 205, /* as many as a variable's collection has */
+	WRITERS = 2,
 	AT_ONCE = 16, /* operations between two looks at the clock of the run */
 	MOST_REPETITIONS = 64,
 	DEFAULT_MILLISECONDS = 10,
@@ -46,7 +50,7 @@ struct row {
 	const char *name;
 	bool is_base; /* the rates of the rows behind it are compared with its rate */
 	void (*update)(void);
-	void (*read)(size_t at);
+	void (*read)(size_t at);  /* what the other thread does; NULL: it updates, too */
 	uint64_t (*newest)(void); /* the value; each update adds 1 */
 };
 
@@ -60,10 +64,13 @@ static struct {
 	_Alignas(LINE) weir_var *var;
 	const struct row *row; /* that is measured */
 	_Alignas(LINE) _Atomic(int) ready, stop;
+	/* Of two bare writers: how often it changed, and of which writer the newest block is, and which. */
+	_Alignas(LINE) _Atomic(uint64_t) counted_head;
+	struct block blocks_of[WRITERS][BLOCKS];
 	/* The writer's. */
 	_Alignas(LINE) uint64_t updates;
 	size_t next_block;
-	/* The reader's. */
+	/* The reader's, or the second writer's. */
 	_Alignas(LINE) uint64_t reads;
 	uint64_t looked_at; /* a sum, so that no compiler leaves a read out */
 	weir_read handles[KEPT];
@@ -228,6 +235,76 @@ static uint64_t newest_bare(void)
 	                            memory_order_relaxed);
 }
 
+/* -- two bare writers -------------------------------------------------------------------------- */
+
+enum { NUMBER_BITS = 16 }; /* of the writer and the block in counted_head */
+
+/* The running thread's. */
+static _Thread_local struct {
+	size_t writer, next_block;
+	_Alignas(LINE) _Atomic(uint64_t) retired; /* stands for the stack of what it has replaced */
+} mine;
+
+static struct block *block_of(uint64_t head)
+{
+	size_t number = head % ((uint64_t)1 << NUMBER_BITS);
+
+	return &shared.blocks_of[number / BLOCKS][number % BLOCKS];
+}
+
+/* Makes a block that is 1 higher than that of `head`. Returns the head that publishes it. */
+static uint64_t follow(uint64_t head)
+{
+	uint64_t count = (head >> NUMBER_BITS) + 1, number = mine.writer * BLOCKS + mine.next_block;
+	struct block *block = block_of(number);
+	const struct block *base = block_of(head);
+
+	for (size_t i = 0; i < WORDS; i++) {
+		uint64_t word = atomic_load_explicit(&base->words[i], memory_order_relaxed);
+
+		atomic_store_explicit(&block->words[i], word + 1, memory_order_relaxed);
+	}
+	atomic_store_explicit(&block->stamp, (uint64_t)0, memory_order_relaxed);
+	return count << NUMBER_BITS | number;
+}
+
+/* Returns the block that it has published. */
+static struct block *publish_by_exchange(void)
+{
+	uint64_t head = atomic_load_explicit(&shared.counted_head, memory_order_acquire), next;
+
+	do {
+		next = follow(head);
+	} while (!atomic_compare_exchange_strong_explicit(&shared.counted_head, &head, next, memory_order_acq_rel,
+	                                                  memory_order_acquire));
+	mine.next_block = (mine.next_block + 1) % BLOCKS;
+	return block_of(next);
+}
+
+static void update_by_exchange_of_two(void)
+{
+	(void)publish_by_exchange();
+}
+
+/* The same number of locked instructions as an update of a variable: the head, a stamp, what was replaced. */
+static void update_by_three_exchanges(void)
+{
+	uint64_t none = 0;
+	struct block *block = publish_by_exchange();
+
+	(void)atomic_compare_exchange_strong_explicit(&block->stamp, &none, (uint64_t)1, memory_order_acq_rel,
+	                                              memory_order_relaxed);
+	(void)atomic_fetch_add_explicit(&mine.retired, (uint64_t)1, memory_order_release);
+}
+
+static uint64_t newest_of_two(void)
+{
+	return atomic_load_explicit(&block_of(atomic_load_explicit(&shared.counted_head, memory_order_relaxed))->words[0],
+	                            memory_order_relaxed);
+}
+
+/* -- the other thread -------------------------------------------------------------------------- */
+
 /* No reader. */
 static void rest(size_t at)
 {
@@ -248,18 +325,32 @@ static bool is_over(void)
 	return atomic_load_explicit(&shared.stop, memory_order_relaxed) != 0;
 }
 
-static void *write_on(void *context)
+/* Returns the number of its updates. */
+static uint64_t update_until_it_is_over(void)
 {
 	const struct row *row = shared.row;
 	uint64_t updates = 0;
 
-	wait_for_both();
 	do {
 		for (int i = 0; i < AT_ONCE; i++)
 			row->update();
 		updates += AT_ONCE;
 	} while (!is_over());
-	shared.updates = updates;
+	return updates;
+}
+
+static void *write_on(void *context)
+{
+	wait_for_both();
+	shared.updates = update_until_it_is_over();
+	return context;
+}
+
+static void *write_as_second(void *context)
+{
+	mine.writer = 1;
+	wait_for_both();
+	shared.reads = update_until_it_is_over();
 	return context;
 }
 
@@ -289,7 +380,7 @@ static void sleep_until(uint64_t moment)
 /* Returns how long the threads ran, in ns. */
 static uint64_t run(const struct row *row, uint64_t nanoseconds)
 {
-	void *(*const bodies[2])(void *) = {write_on, read_on};
+	void *(*const bodies[2])(void *) = {write_on, row->read != NULL ? read_on : write_as_second};
 	pthread_t threads[2];
 	uint64_t began;
 
@@ -332,6 +423,10 @@ static const struct row rows[] = {
 	{"bare, CAS; the reader keeps 8, asks a stamp", false, update_by_exchange, keep_and_ask_stamp, newest_bare},
 	{"bare, a store; the reader keeps 8", false, update_by_store, keep, newest_bare},
 	{"weir_var_update_value; weir_var_read keeps 8", false, update_variable, read_variable, newest_in_variable},
+	{"2 writers: mutex", true, update_under_mutex, NULL, newest_under_mutex},
+	{"2 writers: bare, CAS", false, update_by_exchange_of_two, NULL, newest_of_two},
+	{"2 writers: bare, CAS, and two on own lines", false, update_by_three_exchanges, NULL, newest_of_two},
+	{"2 writers: weir_var_update_value", false, update_variable, NULL, newest_in_variable},
 };
 
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
@@ -353,9 +448,12 @@ static void measure(uint64_t milliseconds, size_t repetitions)
 			uint64_t before = rows[i].newest();
 			double took = (double)run(&rows[i], milliseconds * 1000000);
 
+			if (rows[i].read == NULL) {
+				shared.updates += shared.reads;
+				shared.reads = 0;
+			}
 			if (rows[i].newest() - before != shared.updates)
 				fail(rows[i].name);
-
 			samples[i].updates[repetition] = (double)shared.updates * 1e3 / took;
 			samples[i].reads[repetition] = (double)shared.reads * 1e3 / took;
 			base = rows[i].is_base ? i : base;
