@@ -196,6 +196,17 @@ class Guard(threading.Thread):
         self.join()
 
 
+def lower(leader):
+    """
+    Gives the session of a program the priority of the thread that started it. Linux may give each session an equal share, and then the
+    priorities of programs count only within their sessions.
+    """
+    nice = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+    if nice > 0:
+        with contextlib.suppress(OSError):
+            pathlib.Path(f"/proc/{leader}/autogroup").write_text(str(nice))
+
+
 def run(command, seconds, output, hang_seconds=HANG_SECONDS, **popen):
     """Runs a program until it ends or reaches its limits. The processes that it started end with it."""
     with starting:
@@ -204,6 +215,7 @@ def run(command, seconds, output, hang_seconds=HANG_SECONDS, **popen):
         process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=output, start_new_session=True,
                                    **{"stderr": subprocess.STDOUT, **popen})
         running.add(process.pid)
+    lower(process.pid)
     try:
         ended = await_end(process, seconds, hang_seconds)
         if stopping.is_set():

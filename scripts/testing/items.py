@@ -76,6 +76,11 @@ def meson_tests(variant, suite):
     return [test for test in tests if any(name.endswith(":" + suite) for name in test["suite"])]
 
 
+def valgrind_targets(form):
+    """Returns what must be built for the tests under valgrind, or nothing for everything."""
+    return () if form.valgrind_all else [f"tests/test_{name}" for name in VALGRIND_TESTS]
+
+
 def unit_items(variant, keep, form):
     runner, prefix = criterion if variant == "release" else in_process, prefix_of(variant)
     for test in meson_tests(variant, "unit"):
