@@ -139,9 +139,12 @@ static inline void stepped_stand_still(struct stepped *stepped)
 }
 
 #if defined(__x86_64__) && defined(__linux__)
-/* A foreign function that runs at full speed returns here. */
+/*
+ * A foreign function that runs at full speed returns here. Without the nop, a function of the program
+ * may begin where the trap is seen.
+ */
 void stepped_returned(void);
-__asm__(".pushsection .text\n.local stepped_returned\nstepped_returned: int3\n.popsection");
+__asm__(".pushsection .text\n.local stepped_returned\nstepped_returned: int3\n\tnop\n.popsection");
 
 static inline int stepped_is_ours(uintptr_t address)
 {
