@@ -25,8 +25,7 @@
  * time, or for 4 seconds if that is less. Meanwhile, the fences of readers that go on reading do what the
  * membarrier would do (announce.h), and who waits for memory looks again.
  *
- * Invariants
- *   S1  weiri_settled is at most the era that the leader read before its membarrier
+ * Invariant: N2 of announce.h; the leader reads the era that it settles before its membarrier.
  * Pairs
  *   P1  era_begin(follower) -> weiri_era(leader): what the follower stored before is visible to each
  *       thread after the leader's membarrier
