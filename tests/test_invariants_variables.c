@@ -73,7 +73,7 @@ static void settle_an_era_to_come(void)
 	struct weiri_record *other = weiri_record_lend();
 
 	weiri_store_relaxed(&other->announced, 1u);
-	weiri_announcements_settle(weiri_record_get(), weiri_load_relaxed(&weiri_era) + 1, true);
+	weiri_announcements_settle(weiri_load_relaxed(&weiri_era) + 1);
 }
 
 static void retire_the_unborn(void)
