@@ -18,8 +18,8 @@
 #include "reclaim/announce.h"
 #include "reclaim/settle.h"
 
-static _Atomic(uint64_t) slow_ns;             /* that a membarrier takes at least */
-static _Atomic(uint32_t) stop_the_next;       /* 1: the next membarrier sets it to 2, and waits for 3 */
+static _Atomic(uint64_t) slow_ns;                     /* that a membarrier takes at least */
+static _Atomic(uint32_t) stop_the_next;               /* 1: the next membarrier sets it to 2, and waits for 3 */
 static _Atomic(uint32_t) under_way_now, most_at_once; /* membarriers at one time: now, and the most so far */
 
 long syscall(long number, ...);
@@ -124,6 +124,17 @@ static void skip_without_membarrier(void)
 {
 	if (!has_membarrier())
 		cr_skip_test("membarrier is refused here");
+}
+
+enum { LOST_NS = 10000000, PAUSE_NS = 1000000 }; /* as in settle.c */
+
+/* From now on no turn has been used, and there is one in each pause. */
+static inline void begin_with_pauses_of(uint64_t nanoseconds)
+{
+	skip_without_membarrier();
+	weiri_settle_pause_ns = nanoseconds;
+	weiri_settle_lost_ns = LOST_NS;
+	weiri_settle_after_fork();
 }
 
 #endif

@@ -11,7 +11,7 @@ static void settle_for_long(struct reader *reader)
 {
 	_Atomic(uint32_t) freed = 0;
 
-	weiri_settle_pause_ns = patience_ns;
+	begin_with_pauses_of(patience_ns);
 	read_once(reader);
 	retire_things(20, LARGE, &freed);
 	flush_all();
@@ -50,8 +50,7 @@ Test(announce, an_idle_reader_holds_nothing_for_long)
 	struct reader reader;
 	struct thing *thing;
 
-	skip_without_membarrier();
-	weiri_settle_pause_ns = 1000;
+	begin_with_pauses_of(1000);
 	begin(&reader);
 	thing = make(LARGE, &freed);
 	read_once(&reader);
@@ -104,7 +103,7 @@ Test(announce, eight_writers_together_run_few_membarriers)
 	pthread_t writers[WRITERS];
 	uint64_t before, began, collections, most;
 
-	skip_without_membarrier();
+	begin_with_pauses_of(PAUSE_NS);
 	weir_reclaim_set_budget((uint64_t)LARGE * WRITERS * EACH); /* none waits for memory */
 	before = stats_now().membarriers;
 	collections = stats_now().collections;
@@ -128,8 +127,7 @@ Test(announce, a_slow_membarrier_is_left_alone_for_long)
 	struct reader reader;
 	uint64_t before, began;
 
-	skip_without_membarrier();
-	weiri_settle_pause_ns = 0;
+	begin_with_pauses_of(0);
 	begin(&reader);
 	read_once(&reader);
 	weiri_store_relaxed(&slow_ns, (uint64_t)SLOW_NS);

@@ -9,16 +9,7 @@
 #include "refuse_membarrier.h"
 #include "sandbox.h"
 
-enum { BURST = 16, LOST_NS = 10000000, PAUSE_NS = 1000000 }; /* as in settle.c */
-
-/* From now on no turn has been used, and there is one in each pause. */
-static void begin_with_pauses_of(uint64_t nanoseconds)
-{
-	skip_without_membarrier();
-	weiri_settle_pause_ns = nanoseconds;
-	weiri_settle_lost_ns = LOST_NS;
-	weiri_settle_after_fork();
-}
+enum { BURST = 16 }; /* as in settle.c */
 
 static uint64_t membarriers(void)
 {
