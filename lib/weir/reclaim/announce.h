@@ -14,9 +14,10 @@
  * none if nothing is retired.
  * An announcement outlasts the sections. A thread that does not read for a while therefore holds
  * what lived in the era that it announced last. To free this, a collector *settles* the
- * announcements: it reads the era S, which began after what it wants to free had died, runs membarrier, and stores S in weiri_settled. Afterwards,
- * announcements of earlier eras count no more. For what those threads stored before the membarrier
- * is visible, and after it they find that the era has moved.
+ * announcements: it reads the era S, which began after what it wants to free had died, runs
+ * membarrier, and stores S in weiri_settled. Afterwards, announcements of earlier eras count no more.
+ * For what those threads stored before the membarrier is visible, and after it they find that the era
+ * has moved.
  *
  * Source. Hazard eras (Ramalhete and Correia, SPAA 2017): a reader publishes an era, with a fence,
  * only if it has moved since. There the era stays published as long as the read needs it, and each

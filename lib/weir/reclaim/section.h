@@ -49,11 +49,12 @@
  * finds itself in a section, or the era reserved, and reads without that fence. C11 lets its reads overtake
  * the store, so that a collector misses it; the machines do not. x86-64 empties the store buffer at each
  * interrupt. POWER, RISC-V and 32-bit arm have a fence in front of each seq_cst load, such as that of a
- * pointer. arm64 does not let such a load (ldar) overtake an earlier store of release order (stlr). The store of lo is one, and
- * so is the kernel's unlock of the thread's pending signals, which comes after any other store of the
- * interrupted code. A compiler barrier would add nothing to this. A comparison of `fenced` with lo in each inner section would
- * close the first case in C11, but not the second, for which hi would need a copy that only the owner reads and that it
- * stores after the fence, so one more store in every section.
+ * pointer. arm64 does not let such a load (ldar) overtake an earlier store of release order (stlr).
+ * The store of lo is one, and so is the kernel's unlock of the thread's pending signals, which comes
+ * after any other store of the interrupted code. A compiler barrier would add nothing to this. A
+ * comparison of `fenced` with lo in each inner section would close the first case in C11, but not the
+ * second, for which hi would need a copy that only the owner reads and that it stores after the fence,
+ * so one more store in every section.
  * Progress: entering and leaving a section are wait-free. So is weiri_section_read(): it repeats
  * only when a collection began in between, and each time doubles the number of eras that it
  * reserves ahead.

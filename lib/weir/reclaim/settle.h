@@ -19,28 +19,31 @@
  *     then goes on as if membarrier had been refused.
  *   * A thread that is about to sleep until memory is freed (weiri_settle_to_wait) needs the fence of the
  *     others even if none has announced anything.
- * Turns. The last two have turns of their own: once in a millisecond too, and up to BURST of the turns that were
- * not used remain. So the process settles at most 2,000 times a second, whatever is written, flushed or over
- * its budget. After a membarrier that took t ns, the first does without for 256 t, and the last two for 8 t each
- * time, or for 4 seconds if that is less. Meanwhile, the fences of readers that go on reading do what the
- * membarrier would do (announce.h), and who waits for memory looks again.
+ * Turns. The last two have turns of their own: once in a millisecond too, and up to BURST of the turns
+ * that were not used remain. So the process settles at most 2,000 times a second, whatever is written,
+ * flushed or over its budget. After a membarrier that took t ns, the first does without for 256 t, and
+ * the last two for 8 t each time, or for 4 seconds if that is less. Meanwhile, the fences of readers
+ * that go on reading do what the membarrier would do (announce.h), and who waits for memory looks
+ * again.
  *
  * Invariant: N2 of announce.h; the leader reads the era that it settles before its membarrier.
  * Pairs
  *   P1  era_begin(follower) -> weiri_era(leader): what the follower stored before is visible to each
  *       thread after the leader's membarrier
- *   P2  of announce.h: what was visible to the leader after the membarrier is so to the follower that sees
- *       weiri_settled
- *   P3  end(leader) -> begin(next leader): weiri_settled. A thread that looked before the end may lead after it, and
- *       then finds that it need not
+ *   P2  of announce.h: what was visible to the leader after the membarrier is so to the follower that
+ *       sees weiri_settled
+ *   P3  end(leader) -> begin(next leader): weiri_settled. A thread that looked before the end may lead
+ *       after it, and then finds that it need not
  * Why a shared membarrier is as good as an own one. Follower: store y; begin an era E; ...; see
  * weiri_settled >= E; load x. The leader read an era >= E. All changes of weiri_era are
- * read-modify-writes, so its acquire load synchronizes with the follower's, and y comes before the membarrier.
- * That is a fence between two accesses of each other thread, "store x; load y". If it comes before the load,
- * the load sees y. Else it comes after the store of x, which the leader then sees, and by P2 the follower.
- * A leader that is stopped. `under_way` is the time at which it began. After weiri_settle_lost_ns, others lead as if there were
- * none. Its CAS that ends its turn fails if another leads meanwhile. If it goes on later, it settles the
- * era that it read, which is right at any time (weiri_settled only grows).
+ * read-modify-writes, so its acquire load synchronizes with the follower's, and y comes before the
+ * membarrier. That is a fence between two accesses of each other thread, "store x; load y". If it
+ * comes before the load, the load sees y. Else it comes after the store of x, which the leader then
+ * sees, and by P2 the follower.
+ * A leader that is stopped. `under_way` is the time at which it began. After weiri_settle_lost_ns,
+ * others lead as if there were none. Its CAS that ends its turn fails if another leads meanwhile. If
+ * it goes on later, it settles the era that it read, which is right at any time (weiri_settled only
+ * grows).
  * Progress: wait-free. A thread looks LOOKS times at most, about 50 us.
  * Source: the sequence numbers by which callers of synchronize_rcu() share grace periods (Linux, rcu_seq_snap());
  * here the era is the number, and nobody needs to wait. Turns: the generic cell rate algorithm (ITU-T I.371).

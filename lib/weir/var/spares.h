@@ -16,7 +16,8 @@
  *   S1  keep(place) -> take(place): the last use of the block comes before the next; its size
  * Progress: wait-free apart from the allocator below: each place is tried once.
  * Memory: at most WEIRI_SPARES blocks are kept for each variable, and an eighth of the retire
- * budget for all variables together, which counts in the budget (reclaim/budget.h); besides these, the own places of weiri_spares_create_own().
+ * budget for all variables together, which counts in the budget (reclaim/budget.h); besides these, the
+ * own places of weiri_spares_create_own().
  * Under AddressSanitizer nothing is kept, so that a use after release is reported.
  * Checked: stress/model/check_spares.c, check_combine.c, tests/test_combine.c.
  */
