@@ -409,6 +409,23 @@ Test(dataset_start, an_element_does_not_wait_for_the_reading_of_the_next_one)
 	finish(dataset, iterator, pool);
 }
 
+/* Cancels an operation while the function of the map is held back, which then goes on. */
+static void cancel_held_back(weir_iterator *iterator, struct hold *hold)
+{
+	struct given given;
+	weir_pending *operation;
+
+	hold_init(hold);
+	operation = start(iterator, &given);
+	while (!weiri_latch_is_set(&hold->begun)) /* a task polls for it */
+		(void)sched_yield();
+	weir_pending_cancel(operation, NULL);
+	cr_expect(has_ended(&given));
+	cr_expect_eq(given.status, WEIR_CANCELLED);
+	weir_pending_release(operation);
+	weiri_latch_set(&hold->let_go);
+}
+
 Test(dataset_start, a_cancelled_operation_loses_no_element)
 {
 	weir_pool *pool = data_pool(1);
@@ -416,18 +433,8 @@ Test(dataset_start, a_cancelled_operation_loses_no_element)
 	weir_dataset *dataset = data_map(data_range(0, 3), hold_back, &hold, 1, 0);
 	weir_iterator *iterator = data_iterate(dataset, pool);
 	struct data_list list;
-	struct given given;
-	weir_pending *operation;
 
-	hold_init(&hold);
-	operation = start(iterator, &given);
-	while (!weiri_latch_is_set(&hold.begun)) /* a task polls for it */
-		(void)sched_yield();
-	weir_pending_cancel(operation, NULL);
-	cr_expect(has_ended(&given));
-	cr_expect_eq(given.status, WEIR_CANCELLED);
-	weir_pending_release(operation);
-	weiri_latch_set(&hold.let_go);
+	cancel_held_back(iterator, &hold);
 	data_take_some(iterator, 4, &list);
 	data_expect_range(&list, 0, 3);
 	finish(dataset, iterator, pool);
@@ -451,18 +458,9 @@ Test(dataset_start, a_cancelled_operation_loses_no_error)
 	weir_dataset *dataset = data_map(data_range(0, 2), hold_back_and_fail, &hold, 1, 0);
 	weir_iterator *iterator = data_iterate(dataset, pool);
 	weir_error error = {.message = ""};
-	struct given given;
-	weir_pending *operation;
 	int64_t number = 0;
 
-	hold_init(&hold);
-	operation = start(iterator, &given);
-	while (!weiri_latch_is_set(&hold.begun)) /* a task polls for it */
-		(void)sched_yield();
-	weir_pending_cancel(operation, NULL);
-	cr_expect(has_ended(&given));
-	weir_pending_release(operation);
-	weiri_latch_set(&hold.let_go);
+	cancel_held_back(iterator, &hold);
 	cr_expect_eq(data_next(iterator, &number, &error), WEIR_ABORTED);
 	cr_expect_not_null(strstr(error.message, "0 is not wanted"), "%s", error.message);
 	cr_expect_eq(data_next(iterator, &number, &error), WEIR_OK);

@@ -494,6 +494,34 @@ Test(monitored, a_queue_that_is_waited_for_and_has_no_runner_is_named)
 	kit_queue_end(queue);
 }
 
+/* A queue that a runner fills with what a kernel makes, and from which the graph takes. */
+struct filled {
+	weir_tensor_queue *queue;
+	weir_node *put;
+	weir_output taken;
+	struct weir_monitored_runner runner;
+};
+
+/* Returns the options with which the job has the runner. */
+static struct weir_monitored_options fill_by(struct job *job, struct filled *filled, weir_kernel_fn *kernel,
+                                             void *context)
+{
+	struct weir_output_type type = {WEIR_I64, &weir_shape_scalar};
+	struct weir_monitored_options options = job_options(job);
+	weir_output number;
+
+	filled->queue = kit_queue("numbers", 10, WEIR_I64, &weir_shape_scalar);
+	cr_assert_eq(weir_op_kernel(job->graph, "read", KIT_KERNEL(kernel), context, NULL, 0, &type, 1, NULL, 0, &number,
+	                            NULL, NULL),
+	             WEIR_OK);
+	cr_assert_eq(weir_op_enqueue(job->graph, "put", filled->queue, &number, 1, &filled->put, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_dequeue(job->graph, "take", filled->queue, &filled->taken, 1, NULL, NULL), WEIR_OK);
+	filled->runner = (struct weir_monitored_runner){&filled->put, 1, 0, filled->queue};
+	options.runners = &filled->runner;
+	options.runner_count = 1;
+	return options;
+}
+
 static enum weir_status fail_at_number(void *context, const struct weir_kernel_call *call, weir_error *error)
 {
 	int64_t number = weiri_fetch_add_relaxed((_Atomic(int) *)context, 1);
@@ -506,32 +534,20 @@ static enum weir_status fail_at_number(void *context, const struct weir_kernel_c
 /* The consumer learns it from its queue, and the close returns it. */
 Test(monitored, the_error_of_a_runner_ends_the_consumer_and_comes_out_of_the_close)
 {
-	struct weir_output_type type = {WEIR_I64, &weir_shape_scalar};
-	weir_tensor_queue *queue = kit_queue("numbers", 10, WEIR_I64, &weir_shape_scalar);
 	enum weir_status status = WEIR_OK;
-	struct weir_monitored_runner runner;
 	struct weir_monitored_options options;
 	weir_error error = {WEIR_OK, ""};
-	weir_output number, taken;
 	_Atomic(int) next = 0;
-	weir_node *put;
+	struct filled filled;
 	struct job job;
 
 	job_begin(&job);
-	cr_assert_eq(weir_op_kernel(job.graph, "read", KIT_KERNEL(fail_at_number), &next, NULL, 0, &type, 1, NULL, 0,
-	                            &number, NULL, NULL),
-	             WEIR_OK);
-	cr_assert_eq(weir_op_enqueue(job.graph, "put", queue, &number, 1, &put, NULL), WEIR_OK);
-	cr_assert_eq(weir_op_dequeue(job.graph, "take", queue, &taken, 1, NULL, NULL), WEIR_OK);
-	runner = (struct weir_monitored_runner){&put, 1, 0, queue};
-	options = job_options(&job);
-	options.runners = &runner;
-	options.runner_count = 1;
+	options = fill_by(&job, &filled, fail_at_number, &next);
 	job_create(&job, &options);
 	while (status == WEIR_OK) {
 		weir_tensor *result = NULL;
 
-		status = weir_monitored_run(job.monitored, NULL, 0, &taken, 1, &result, NULL, 0,
+		status = weir_monitored_run(job.monitored, NULL, 0, &filled.taken, 1, &result, NULL, 0,
 		                            weir_deadline_in(KIT_PATIENCE_NS), NULL, NULL, &error);
 		weir_tensor_release(result);
 	}
@@ -541,7 +557,7 @@ Test(monitored, the_error_of_a_runner_ends_the_consumer_and_comes_out_of_the_clo
 	cr_expect_eq(job_close(&job, status, &error), WEIR_DATA_LOSS);
 	cr_expect_not_null(strstr(error.message, "number 2 is damaged"), "%s", error.message);
 	job_end(&job);
-	kit_queue_end(queue);
+	kit_queue_end(filled.queue);
 }
 
 static enum weir_status be_unavailable(void *context, const struct weir_kernel_call *call, weir_error *error)
@@ -553,36 +569,24 @@ static enum weir_status be_unavailable(void *context, const struct weir_kernel_c
 /* The stop leaves the queue to the next life, which never comes. */
 Test(monitored, a_recovery_that_fails_leaves_no_queue_open_behind_the_close)
 {
-	struct weir_output_type type = {WEIR_I64, &weir_shape_scalar};
-	weir_tensor_queue *queue = kit_queue("numbers", 10, WEIR_I64, &weir_shape_scalar);
-	struct weir_monitored_runner runner;
 	struct weir_monitored_options options;
 	weir_error error = {WEIR_OK, ""};
-	weir_output number, taken;
 	weir_tensor *result = NULL;
-	weir_node *put;
+	struct filled filled;
 	struct job job;
 
 	job_begin(&job);
-	cr_assert_eq(weir_op_kernel(job.graph, "read", KIT_KERNEL(be_unavailable), NULL, NULL, 0, &type, 1, NULL, 0,
-	                            &number, NULL, NULL),
-	             WEIR_OK);
-	cr_assert_eq(weir_op_enqueue(job.graph, "put", queue, &number, 1, &put, NULL), WEIR_OK);
-	cr_assert_eq(weir_op_dequeue(job.graph, "take", queue, &taken, 1, NULL, NULL), WEIR_OK);
-	runner = (struct weir_monitored_runner){&put, 1, 0, queue};
-	options = job_options(&job);
-	options.runners = &runner;
-	options.runner_count = 1;
+	options = fill_by(&job, &filled, be_unavailable, NULL);
 	job.fail_at[0] = 2;
 	job.failure = WEIR_DATA_LOSS;
 	job_create(&job, &options);
-	cr_expect_eq(weir_monitored_run(job.monitored, NULL, 0, &taken, 1, &result, NULL, 0,
+	cr_expect_eq(weir_monitored_run(job.monitored, NULL, 0, &filled.taken, 1, &result, NULL, 0,
 	                                weir_deadline_in(KIT_PATIENCE_NS), NULL, NULL, &error),
 	             WEIR_DATA_LOSS, "%s", error.message);
 	(void)job_close(&job, WEIR_OK, &error);
-	cr_expect(weir_tensor_queue_closed(queue));
+	cr_expect(weir_tensor_queue_closed(filled.queue));
 	job_end(&job);
-	kit_queue_end(queue);
+	kit_queue_end(filled.queue);
 }
 
 Test(monitored, a_runner_of_another_graph_is_refused_and_leaves_nothing)

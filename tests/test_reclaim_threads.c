@@ -2,6 +2,7 @@
  * test_reclaim_threads.c - reclamation beside other threads: the era that is begun ahead of a
  * collection, threads that end, membarrier that Linux refuses, and no memory for a record.
  */
+#include "no_memory.h"
 #include "reclaim_kit.h"
 
 #include "refuse_membarrier.h"
@@ -254,33 +255,6 @@ Test(reclaim, when_membarrier_is_refused_late_readers_go_on_without)
 }
 
 /* -- no memory for a record -------------------------------------------------------------------- */
-
-/*
- * Records come from the default allocator, which uses the sized calls of jemalloc if the process
- * has them. Here this file defines these calls. The low bits of flags are the logarithm of the
- * alignment.
- */
-static _Atomic(uint32_t) no_memory;
-
-void *mallocx(size_t size, int flags);
-void sdallocx(void *memory, size_t size, int flags);
-
-void *mallocx(size_t size, int flags)
-{
-	size_t alignment = (size_t)1 << (flags & 63);
-	void *memory = NULL;
-
-	/* [relaxed] a setting */
-	if (weiri_load_relaxed(&no_memory) != 0)
-		return NULL;
-	return posix_memalign(&memory, alignment < sizeof(void *) ? sizeof(void *) : alignment, size) == 0 ? memory : NULL;
-}
-
-void sdallocx(void *memory, size_t size, int flags)
-{
-	(void)size, (void)flags;
-	free(memory);
-}
 
 struct occupants {
 	_Atomic(uint32_t) registered, leave;

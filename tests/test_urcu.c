@@ -14,6 +14,7 @@
 #include <weir/urcu.h>
 #include <weir/value.h>
 
+#include "no_memory.h"
 #include "reclaim_kit.h"
 #include "stepped.h"
 #include "var/version.h"
@@ -738,33 +739,6 @@ static enum weir_status attach_with(const weir_allocator *allocator, void *conte
 Test(urcu, attaching_survives_every_allocation_failing)
 {
 	cr_assert_eq(fail_each_allocation(attach_with, NULL), 1);
-}
-
-/*
- * Records come from the default allocator, which uses the sized calls of jemalloc if the process
- * has them. Here this file defines these calls. The low bits of flags are the logarithm of the
- * alignment.
- */
-static _Atomic(uint32_t) no_memory;
-
-void *mallocx(size_t size, int flags);
-void sdallocx(void *memory, size_t size, int flags);
-
-void *mallocx(size_t size, int flags)
-{
-	size_t alignment = (size_t)1 << (flags & 63);
-	void *memory = NULL;
-
-	/* [relaxed] a setting */
-	if (weiri_load_relaxed(&no_memory) != 0)
-		return NULL;
-	return posix_memalign(&memory, alignment < sizeof(void *) ? sizeof(void *) : alignment, size) == 0 ? memory : NULL;
-}
-
-void sdallocx(void *memory, size_t size, int flags)
-{
-	(void)size, (void)flags;
-	free(memory);
 }
 
 /* Hosts take the records of ended threads first. One more needs memory for its own. */
