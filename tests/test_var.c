@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 
 #include <weir/reclaim.h>
+#include <weir/time.h>
 #include <weir/var.h>
 
 #include "failing_allocator.h"
@@ -59,6 +60,34 @@ Test(var, a_handle_keeps_its_version_and_outlives_the_variable)
 		cr_assert_eq(value_of(&reads[i]), i + 1);
 	}
 	weir_read_release_many(reads, 12);
+}
+
+static bool is_cleared(const weir_read *read)
+{
+	return read->data == NULL && read->version == 0 && read->hold == NULL;
+}
+
+/* A second release would otherwise free the slot that another handle has got meanwhile. */
+Test(var, a_released_handle_is_cleared_and_releasing_it_again_does_nothing)
+{
+	weir_var *var = variable(1);
+	weir_read first, second, both[2];
+
+	cr_assert_eq(weir_var_read(var, &first), WEIR_OK);
+	weir_read_release(&first);
+	cr_expect(is_cleared(&first));
+	cr_assert_eq(weir_var_read(var, &second), WEIR_OK);
+	weir_read_release(&first);
+	assign(var, 2);
+	cr_assert_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED, "the second handle holds its version");
+	weir_read_release(&second);
+	cr_assert_eq(weir_reclaim_flush(weir_deadline_in(UINT64_C(100000000000))), WEIR_OK);
+	cr_assert_eq(weir_var_read(var, &both[0]), WEIR_OK);
+	cr_assert_eq(weir_var_read(var, &both[1]), WEIR_OK);
+	weir_read_release_many(both, 2);
+	cr_expect(is_cleared(&both[0]) && is_cleared(&both[1]));
+	weir_read_release_many(both, 2);
+	weir_var_destroy(var, NULL);
 }
 
 Test(var, compare_assign_takes_the_expected_number_only)
