@@ -13,6 +13,7 @@
 #include <weir/time.h>
 
 #include "base/futex.h"
+#include "reclaim/admit.h"
 #include "reclaim/collect.h"
 
 static const uint64_t patience_ns = UINT64_C(100000000000);

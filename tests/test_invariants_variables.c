@@ -13,6 +13,7 @@
 
 #include "metrics/stripes.h"
 #include "reclaim/eras.h"
+#include "reclaim/budget.h"
 #include "reclaim/magazine.h"
 #include "table/table.h"
 #include "tensor/object.h"

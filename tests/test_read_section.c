@@ -16,6 +16,7 @@
 #include <weir/txn.h>
 #include <weir/var_cache.h>
 
+#include "reclaim/admit.h"
 #include "reclaim/eras.h"
 #include "reclaim/section.h"
 #include "sandbox.h"

@@ -10,7 +10,7 @@
 #include <weir/stall.h>
 #include <weir/var_cache.h>
 
-#include "reclaim/collect.h"
+#include "reclaim/admit.h"
 #include "var/hold.h"
 #include "variables.h"
 

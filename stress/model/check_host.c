@@ -15,6 +15,7 @@
 #include "base/atomic.h"
 #include "model/foreign_sections.h"
 #include "model/scope.h"
+#include "reclaim/admit.h"
 #include "reclaim/host.h"
 
 enum { THREADS = 3 };

@@ -10,7 +10,7 @@
 
 #include "model/judged.h"
 #include "model/variable_scopes.h"
-#include "reclaim/collect.h"
+#include "reclaim/admit.h"
 #include "var/install.h"
 #include "var/tensor_value.h"
 

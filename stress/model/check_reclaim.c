@@ -14,6 +14,7 @@
 
 #include "model/scope.h"
 #include "model/threads.h"
+#include "reclaim/admit.h"
 #include "reclaim/collect.h"
 #include "reclaim/settle.h"
 

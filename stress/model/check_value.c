@@ -16,6 +16,7 @@
 #include <weir/value.h>
 
 #include "model/scope.h"
+#include "reclaim/budget.h"
 #include "reclaim/magazine.h"
 #include "tensor/object.h"
 

@@ -85,25 +85,22 @@
  * The lo of the record is now 0, or that of a later section. If it is the same number, the later
  * section holds the object too, as just shown. Otherwise it differs from pinned_lo.
  * Progress: collecting is lock-free. A collector waits for no reader and for no other collector.
- * Only admit() waits, and only when the budget is spent.
+ * Only admissions and flushes wait (admit.h).
  * Bound: docs/memory.md states the terms; the stress scenario "memory_bound" checks them.
  * Checked: stress/model/check_reclaim.c, tests/test_reclaim.c, test_announce.c, test_reclaim_budget.c, test_crowd.c,
  * test_fork.c; stress scenarios memory_bound, variable_stopped, thread_churn, fork.
  */
 #include "reclaim/collect.h"
 
-#include <limits.h>
 #include <weir/reclaim.h>
-#include <weir/time.h>
 
 #include "base/assert.h"
-#include "base/futex.h"
 #include "base/options.h"
 #include "base/probe.h"
+#include "reclaim/admit.h"
 #include "reclaim/announce.h"
 #include "reclaim/eras.h"
 #include "reclaim/host.h"
-#include "reclaim/interrupt.h"
 #include "reclaim/magazine.h"
 #include "reclaim/settle.h"
 #include "reclaim/stall.h"
@@ -112,9 +109,6 @@ enum {
 	REPORT_BYTES = 64 << 10, /* bytes that a thread may retire, or free, before it reports them */
 	PORTION_BYTES = 2 * REPORT_BYTES,
 	FILTER_BITS = 4096,
-	PAUSE_SHARE = 8, /* a pause is 1/8 of the time that a wait for memory has lasted */
-	LONGEST_PAUSE_NS = 10000000,
-	LOOK_SOON_NS = 1000000, /* if nobody has promised to wake */
 #if defined(WEIRI_UNDER_MODEL)
 	COLLECT_BYTES = 64 << 10,
 	MAX_INTERVALS = 1, /* in stress/model two sections are a crowd */
@@ -134,8 +128,6 @@ _Alignas(WEIRI_APART) _Atomic(uint64_t) weiri_era = 1;
 
 _Alignas(WEIRI_APART) _Atomic(int64_t) weiri_retired_total;
 static _Atomic(int64_t) retired_peak;
-static _Atomic(uint32_t) memory_waiters; /* threads inside wait_while() */
-static _Atomic(uint32_t) memory_freed;   /* futex word: changes when a waiter should look again */
 
 struct interval {
 	uint64_t lo, hi;
@@ -254,15 +246,9 @@ static void hold_record(struct held *held, struct weiri_record *record)
 	hold_slots(held, record->snapshot_slots, snapshot_slots_used(record));
 }
 
-static struct weiri_record *first_record(void)
-{
-	/* [acquire] pairs with publish() in record.c. */
-	return weiri_load_acquire(&weiri_records);
-}
-
 static void scan(struct held *held)
 {
-	for (struct weiri_record *record = first_record(); record != NULL; record = record->next)
+	for (struct weiri_record *record = weiri_record_first(); record != NULL; record = record->next)
 		hold_record(held, record);
 }
 
@@ -279,7 +265,7 @@ static bool slots_name(struct weiri_slot slots[], size_t count, const void *obje
 /* Called when the filter matches. Returns true if a slot really names the object. */
 static WEIRI_COLD bool named_by_a_slot(const void *object)
 {
-	for (struct weiri_record *record = first_record(); record != NULL; record = record->next) {
+	for (struct weiri_record *record = weiri_record_first(); record != NULL; record = record->next) {
 		if (slots_name(record->slots, WEIRI_SLOTS, object) ||
 		    slots_name(record->snapshot_slots, snapshot_slots_used(record), object))
 			return true;
@@ -298,7 +284,7 @@ static bool meets(const struct weiri_retired *object, uint64_t lo, uint64_t hi)
  */
 static WEIRI_COLD struct weiri_record *find_section(const struct weiri_retired *object, uint64_t *lo)
 {
-	for (struct weiri_record *record = first_record(); record != NULL; record = record->next) {
+	for (struct weiri_record *record = weiri_record_first(); record != NULL; record = record->next) {
 		/*
 		 * [relaxed] Both loads only decide where the object waits; scan() decides what may be
 		 * freed. If hi is older than lo, the search may miss this section.
@@ -316,7 +302,7 @@ static WEIRI_COLD struct weiri_record *find_section(const struct weiri_retired *
  */
 static WEIRI_COLD bool met_by_a_section(const struct held *held, const struct weiri_retired *object)
 {
-	for (struct weiri_record *record = first_record(); record != NULL; record = record->next) {
+	for (struct weiri_record *record = weiri_record_first(); record != NULL; record = record->next) {
 		struct reserved reserved = reserved_by(held, record);
 
 		if (reserved.lo != 0 && meets(object, reserved.lo, reserved.hi))
@@ -469,35 +455,6 @@ static void report(struct weiri_record *record)
 	weiri_store_relaxed(&record->stack, (weiri_load_relaxed(&record->stack) + 1) % WEIRI_STACKS);
 }
 
-static uint64_t retired_bytes(void)
-{
-	/*
-	 * [relaxed] a threshold or a statistic; a stale value only shifts the moment of a collection.
-	 */
-	int64_t total = weiri_load_relaxed(&weiri_retired_total);
-
-	return total > 0 ? (uint64_t)total : 0;
-}
-
-static bool over_budget(void)
-{
-	return (int64_t)retired_bytes() > weiri_budget_room();
-}
-
-static void wake_all(void)
-{
-	/* [relaxed] A waiter that reads the new value runs a heavy fence before it looks again. */
-	weiri_fetch_add_relaxed(&memory_freed, 1u);
-	weiri_futex_wake(&memory_freed, INT_MAX);
-}
-
-WEIRI_COLD void weiri_wake_memory_waiters(struct weiri_record *record)
-{
-	/* [relaxed] Cleared before the wake-up: a poke that comes later belongs to a later scan. */
-	weiri_store_relaxed(&record->poke, 0u);
-	wake_all();
-}
-
 /* -- collecting -------------------------------------------------------------------------------- */
 
 enum scope { MINE, EVERYBODYS };
@@ -559,11 +516,7 @@ static void count_freed(struct portion *portion, uint64_t bytes)
 	/* [relaxed] a sum. */
 	weiri_fetch_sub_relaxed(&weiri_retired_total, (int64_t)bytes);
 	say_in_hand(portion);
-	/* F1: a waiter counts itself, runs the heavy fence, and collects once more before it sleeps. */
-	weiri_fence_light();
-	/* [relaxed] the fence orders it; a waiter that was missed looks again without a wake-up. */
-	if (weiri_load_relaxed(&memory_waiters) != 0)
-		wake_all();
+	weiri_memory_freed();
 }
 
 static void put_back(struct portion *portion, struct weiri_retired *first, struct weiri_retired *last)
@@ -748,23 +701,23 @@ static bool collect_and_hear(struct weiri_record *record, enum scope scope, weir
 	/* [relaxed] I6; take() releases it, P3. */
 	weiri_store_relaxed(&record->collecting, weiri_load_relaxed(&record->collecting) + 1);
 	report(record);
-	WEIRI_PROBE2(collect_begin, record, retired_bytes());
+	WEIRI_PROBE2(collect_begin, record, weiri_retired_bytes());
 	weiri_store_relaxed(&record->since_collection, 0u); /* [relaxed] own field */
 	record->own->is_era_begun = false;
 	if (scope == MINE) {
 		collect_record(&portion, record);
 	} else {
-		for (struct weiri_record *from = first_record(); from != NULL; from = from->next)
+		for (struct weiri_record *from = weiri_record_first(); from != NULL; from = from->next)
 			collect_record(&portion, from);
 	}
-	for (struct weiri_record *from = first_record(); from != NULL; from = from->next)
+	for (struct weiri_record *from = weiri_record_first(); from != NULL; from = from->next)
 		collect_pinned(&portion, from);
 	finish(&portion);
 	if (portion.held.era != 0)
 		weiri_store_relaxed(&record->own->last_era, portion.held.era); /* [relaxed] own field */
 	if (portion.any_kept)
 		weiri_eras_note(); /* an age may be asked for later */
-	WEIRI_PROBE2(collect_end, record, retired_bytes());
+	WEIRI_PROBE2(collect_end, record, weiri_retired_bytes());
 	WEIR_ASSERT_INSTANT(assert_counted());
 	/* [P4 release] Pairs with collections_at_rest(). */
 	weiri_store_release(&record->collecting, weiri_load_relaxed(&record->collecting) + 1);
@@ -788,6 +741,11 @@ static bool collect(struct weiri_record *record, enum scope scope)
 	weiri_host_after_collection();
 	weiri_magazine_after_collection(record);
 	return any_late;
+}
+
+bool weiri_collect_for_all(struct weiri_record *record)
+{
+	return collect(record, EVERYBODYS);
 }
 
 /*
@@ -875,214 +833,6 @@ void weiri_retire_unreachable(struct weiri_record *record, struct weiri_retired 
 	push(&record->retired[weiri_load_relaxed(&record->stack)], object, object);
 }
 
-/* -- waiting for memory ------------------------------------------------------------------------ */
-
-static void poke_everybody(void)
-{
-	for (struct weiri_record *record = first_record(); record != NULL; record = record->next)
-		/* [relaxed] A flag; the era that begins after it carries it to the heavy fence (F1). */
-		weiri_store_relaxed(&record->poke, 1u);
-}
-
-/* The end of a section wakes no waiter, so a waiter looks again after this time. */
-uint64_t weiri_reclaim_look_again_ns = 1000000;
-
-/*
- * The pause between two looks of a wait that began at since_ns: a share of the time that it has
- * lasted. A look may find nothing, since readers that clear other slots wake the waiter too. With
- * the pause, the looks take a small share of the waiting time, however many threads wake the
- * waiter, unless one look takes longer than LONGEST_PAUSE_NS. A wake-up is noticed correspondingly
- * later.
- */
-static uint64_t pause_ns(uint64_t since_ns)
-{
-	uint64_t pause = (weir_now_ns() - since_ns) / PAUSE_SHARE;
-
-	return pause < LONGEST_PAUSE_NS ? pause : LONGEST_PAUSE_NS;
-}
-
-/* Sleeps until that time; a cleared slot does not end the sleep, but a signal does. */
-static enum weiri_futex_end rest_until(uint64_t until_ns)
-{
-	_Atomic(uint32_t) not_woken = 0;
-
-	return weiri_futex_wait(&not_woken, 0, until_ns);
-}
-
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-/*
- * Sleeps after a look that found nothing, for look_again_ns at least if it is not woken; `seen` is what
- * memory_freed was before the look. Returns true if a signal ended the sleep.
- */
-static bool sleep_after_look(uint64_t since_ns, uint32_t seen, uint64_t look_again_ns, uint64_t deadline_ns)
-{
-	uint64_t pause = pause_ns(since_ns);
-	uint64_t listen = pause > look_again_ns ? pause : look_again_ns;
-
-	if (pause != 0 && rest_until(earlier(weir_deadline_in(pause), deadline_ns)) == WEIRI_FUTEX_SIGNALLED)
-		return true;
-	return weiri_futex_wait(&memory_freed, seen, earlier(weir_deadline_in(listen), deadline_ns)) ==
-	       WEIRI_FUTEX_SIGNALLED;
-}
-
-typedef bool condition(void);
-
-/* One look: collects if the condition holds. Returns true if it does not hold, or no longer. */
-static bool ended(condition *holds, struct weiri_record *record)
-{
-	if (!holds())
-		return true;
-	if (collect(record, EVERYBODYS) && holds())
-		(void)collect(record, EVERYBODYS);
-	return !holds();
-}
-
-/*
- * Collects and sleeps while the condition holds, until the deadline, or until a signal comes.
- * Returns true if the condition ended.
- */
-static WEIRI_COLD bool wait_until_signalled(condition *holds, struct weiri_record *record, uint64_t since,
-                                            uint64_t deadline_ns, bool *signalled)
-{
-	bool done = ended(holds, record), will_hear;
-
-	/*
-	 * [relaxed] Counted before the heavy fence, F1. A release function may end the thread: `waits`
-	 * tells vacate() what to clean up.
-	 */
-	weiri_store_relaxed(&record->waits, 1u);
-	weiri_fetch_add_relaxed(&memory_waiters, 1u);
-	while (!done && !*signalled && weir_now_ns() < deadline_ns) {
-		/*
-		 * [relaxed] The heavy fence separates this read from the look below. If a change of
-		 * memory_freed was seen here, everything before that change is seen there.
-		 */
-		uint32_t seen = weiri_load_relaxed(&memory_freed);
-
-		poke_everybody();
-		/*
-		 * F1: if a thread frees an object or clears a slot without having seen this waiter, the
-		 * look below sees what that thread did. The fence of the collection is not enough: a
-		 * collection that finds nothing to take, because another collector holds everything, runs
-		 * no fence. If there is none now, the timeout makes the waiter look again.
-		 */
-		will_hear = weiri_settle_to_wait(weiri_era_begin());
-		done = ended(holds, record);
-		if (!done)
-			*signalled =
-				sleep_after_look(since, seen, will_hear ? weiri_reclaim_look_again_ns : LOOK_SOON_NS, deadline_ns);
-	}
-	weiri_fetch_sub_relaxed(&memory_waiters, 1u);
-	weiri_store_relaxed(&record->waits, 0u);
-	return done;
-}
-
-/*
- * Collects and sleeps while the condition holds, until the deadline, or until the thread's
- * interrupt ends the wait. Returns true if the condition ended.
- */
-static WEIRI_COLD bool wait_while(condition *holds, struct weiri_record *record, uint64_t deadline_ns)
-{
-	struct weiri_interrupt *interrupt = &record->own->interrupt;
-	uint64_t since = weir_now_ns();
-	bool done, signalled;
-
-	WEIRI_PROBE1(memory_block, deadline_ns);
-	interrupt->ended_wait = false;
-	do {
-		signalled = false;
-		done = wait_until_signalled(holds, record, since, deadline_ns, &signalled);
-		if (!done && signalled)
-			interrupt->ended_wait = weiri_interrupt_ends_wait();
-	} while (signalled && !done && !interrupt->ended_wait);
-	WEIRI_PROBE1(memory_wake, done);
-	return done;
-}
-
-/* Returns true if the owner, which calls this, has a read section open. */
-static bool is_reading(const struct weiri_record *record)
-{
-	return weiri_load_relaxed(&record->read_sections) != 0; /* [relaxed] own field */
-}
-
-enum weir_status weiri_reclaim_admit_over(struct weiri_record *record, uint64_t deadline_ns)
-{
-	/*
-	 * A release function that a collection of this thread has called may write. If that write
-	 * waited, it would wait for its own thread. So would a write in a read section, which may itself
-	 * hold what exceeds the budget.
-	 */
-	if (is_reading(record))
-		deadline_ns = 0;
-	if (weiri_is_collecting(record) || !over_budget())
-		return WEIR_OK;
-	weiri_magazine_end(record); /* what it keeps counts */
-	if (wait_while(over_budget, record, deadline_ns))
-		return WEIR_OK;
-	return record->own->interrupt.ended_wait ? WEIR_CANCELLED : WEIR_RESOURCE_EXHAUSTED;
-}
-
-/* Returns true if no thread collects; *sum changes with every collection. */
-static bool collections_at_rest(uint64_t *sum)
-{
-	*sum = 0;
-	for (struct weiri_record *record = first_record(); record != NULL; record = record->next) {
-		/* [P4 acquire] Pairs with the end of collect_and_hear(). */
-		uint64_t collecting = weiri_load_acquire(&record->collecting);
-
-		if (collecting % 2 != 0)
-			return false;
-		*sum += collecting;
-	}
-	return true;
-}
-
-static bool no_stack_has_any(void)
-{
-	for (struct weiri_record *record = first_record(); record != NULL; record = record->next) {
-		for (size_t i = 0; i < WEIRI_STACKS; i++) {
-			/*
-			 * [P3 acquire] If a collector emptied the stack, collections_at_rest() sees it at work.
-			 */
-			if (weiri_load_acquire(&record->retired[i]) != NULL)
-				return false;
-			/* [P3 acquire] the same. */
-			if (weiri_load_acquire(&record->pinned[i]) != NULL)
-				return false;
-		}
-	}
-	return true;
-}
-
-/*
- * Returns false only if it is certain that no object is retired. Empty stacks prove nothing while a
- * collector holds their objects. So, as with a seqlock, no collector may have been at work before,
- * during or after the look at the stacks.
- */
-static bool anything_retired(void)
-{
-	uint64_t before, after;
-
-	return !collections_at_rest(&before) || !no_stack_has_any() || !collections_at_rest(&after) || before != after;
-}
-
-enum weir_status weir_reclaim_flush(uint64_t deadline_ns)
-{
-	struct weiri_record *record = weiri_record_get();
-
-	if (record == NULL)
-		return WEIR_RESOURCE_EXHAUSTED;
-	if (weiri_is_collecting(record) || is_reading(record))
-		return WEIR_FAILED_PRECONDITION;
-	if (wait_while(anything_retired, record, deadline_ns))
-		return WEIR_OK;
-	return record->own->interrupt.ended_wait ? WEIR_CANCELLED : WEIR_DEADLINE_EXCEEDED;
-}
-
 /* -- fork -------------------------------------------------------------------------------------- */
 
 static uint64_t bytes_on(stack stacks[])
@@ -1122,7 +872,7 @@ void weiri_collect_after_fork(struct weiri_record *mine)
 	uint64_t bytes = 0;
 
 	/* [relaxed] the only thread. */
-	for (struct weiri_record *record = first_record(); record != NULL; record = record->next) {
+	for (struct weiri_record *record = weiri_record_first(); record != NULL; record = record->next) {
 		if (record != mine && weiri_is_collecting(record)) {
 			weiri_store_relaxed(&record->collecting, weiri_load_relaxed(&record->collecting) + 1);
 			weiri_store_relaxed(&record->in_hand, 0u);
@@ -1137,8 +887,7 @@ void weiri_collect_after_fork(struct weiri_record *mine)
 		bytes += bytes_on(record->retired) + bytes_on(record->pinned) + weiri_load_relaxed(&record->in_hand);
 	}
 	weiri_store_relaxed(&weiri_retired_total, (int64_t)bytes);
-	/* The fork may have happened in a reclaim function that was called by a waiting writer. */
-	weiri_store_relaxed(&memory_waiters, mine != NULL ? weiri_load_relaxed(&mine->waits) : 0u);
+	weiri_waits_after_fork(mine);
 }
 
 /* -- threads that ended in the middle ---------------------------------------------------------- */
@@ -1183,11 +932,7 @@ void weiri_collect_abandoned(struct weiri_record *record)
 	weiri_store_relaxed(&record->picking, 0u);       /* [relaxed] for the owner's signal handlers */
 	if (weiri_is_collecting(record))
 		end_collection(record);
-	/* [relaxed] the caller owns the record; a count. */
-	if (weiri_load_relaxed(&record->waits) != 0) {
-		weiri_store_relaxed(&record->waits, 0u);
-		weiri_fetch_sub_relaxed(&memory_waiters, 1u);
-	}
+	weiri_wait_abandoned(record);
 }
 
 /* -- statistics -------------------------------------------------------------------------------- */
@@ -1199,7 +944,7 @@ enum weir_status weir_reclaim_get_stats(struct weir_reclaim_stats *stats)
 
 	if (stats == NULL || !weiri_options_size_ok(stats->struct_size))
 		return WEIR_INVALID_ARGUMENT;
-	for (struct weiri_record *record = first_record(); record != NULL; record = record->next) {
+	for (struct weiri_record *record = weiri_record_first(); record != NULL; record = record->next) {
 		/*
 		 * [relaxed] Statistics. `freed` is read before `created`, so that a stale value does not
 		 * make the difference negative.
@@ -1213,10 +958,10 @@ enum weir_status weir_reclaim_get_stats(struct weir_reclaim_stats *stats)
 		sum.kept_bytes += weiri_load_relaxed(&record->magazine_bytes);
 		sum.threads++;
 	}
-	for (struct weiri_record *record = first_record(); record != NULL; record = record->next)
+	for (struct weiri_record *record = weiri_record_first(); record != NULL; record = record->next)
 		created += weiri_load_relaxed(&record->created);
 	sum.live_versions = created - freed_versions;
-	sum.retired_bytes = retired_bytes();
+	sum.retired_bytes = weiri_retired_bytes();
 	sum.membarriers = weiri_fence_membarriers();
 	/* [relaxed] statistics. */
 	sum.peak_retired_bytes = (uint64_t)weiri_load_relaxed(&retired_peak);

@@ -9,7 +9,6 @@
 #include <weir/status.h>
 
 #include "base/compiler.h"
-#include "reclaim/budget.h"
 #include "reclaim/section.h"
 
 /* Embedded first in every reclaimable object. */
@@ -63,26 +62,14 @@ void weiri_retire_unreachable(struct weiri_record *record, struct weiri_retired 
  */
 extern _Atomic(int64_t) weiri_retired_total;
 
-/* The slow half of weiri_reclaim_admit(). */
-enum weir_status weiri_reclaim_admit_over(struct weiri_record *record, uint64_t deadline_ns);
-
-/* Returns true while the process is within its budget. */
-static inline bool weiri_reclaim_has_room(void)
+static inline uint64_t weiri_retired_bytes(void)
 {
-	/* [relaxed] Thresholds, all; a stale value only shifts the moment of a collection. */
-	int64_t total = weiri_load_relaxed(&weiri_retired_total) + weiri_load_relaxed(&weiri_budget.kept);
+	/*
+	 * [relaxed] a threshold or a statistic; a stale value only shifts the moment of a collection.
+	 */
+	int64_t total = weiri_load_relaxed(&weiri_retired_total);
 
-	return total <= weiri_load_relaxed(&weiri_budget.bytes);
-}
-
-/*
- * Called before a write that will retire something. Returns WEIR_OK at once while the process is
- * within its budget. Otherwise collects and waits for readers until deadline_ns; returns
- * WEIR_RESOURCE_EXHAUSTED when that has passed.
- */
-static inline enum weir_status weiri_reclaim_admit(struct weiri_record *record, uint64_t deadline_ns)
-{
-	return WEIRI_LIKELY(weiri_reclaim_has_room()) ? WEIR_OK : weiri_reclaim_admit_over(record, deadline_ns);
+	return total > 0 ? (uint64_t)total : 0;
 }
 
 /*
@@ -92,6 +79,13 @@ static inline enum weir_status weiri_reclaim_admit(struct weiri_record *record, 
  */
 typedef void weiri_kept_fn(void *context, struct weiri_retired *object);
 void weiri_collect_everybodys(struct weiri_record *record, weiri_kept_fn *kept, void *context);
+
+/*
+ * The same, and what follows each collection. Does nothing while this thread collects. Returns true if
+ * some objects got their death only now, so that another collection may free them (P6). Lock-free.
+ */
+bool weiri_collect_for_all(struct weiri_record *record);
+
 /*
  * Returns true if the owner of the record is in a collection; on the owner itself: in a reclaim
  * function.
@@ -104,12 +98,6 @@ bool weiri_is_collecting(const struct weiri_record *record);
  * that was being freed is leaked, and no longer counted. The caller owns the record.
  */
 void weiri_collect_abandoned(struct weiri_record *record);
-
-/*
- * How long a writer that waits for memory sleeps before it looks again without a wake-up. The model
- * checker makes this infinite, so that a lost wake-up shows.
- */
-extern uint64_t weiri_reclaim_look_again_ns;
 
 /*
  * Called in the child of a fork. `mine` is the record of the only thread, or NULL. The collections

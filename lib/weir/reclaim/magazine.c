@@ -5,6 +5,8 @@
 
 #include <weir/reclaim.h>
 
+#include "reclaim/budget.h"
+
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
 #define KEEPS_NOTHING

@@ -52,7 +52,7 @@ struct weiri_record {
 	 * the owner's line because every release reads it.
 	 */
 	_Atomic(uint32_t) poke;
-	_Atomic(uint32_t) waits;           /* 1 if memory_waiters (collect.c) counts the owner */
+	_Atomic(uint32_t) waits;           /* 1 if memory_waiters (admit.c) counts the owner */
 	_Atomic(uint32_t) snapshots_ahead; /* how many snapshots will advance the clock at once */
 	_Atomic(uint32_t) read_sections;   /* how many the owner has open: var/read_section.c */
 	_Atomic(uint32_t) magazine_bytes;  /* at least what the lists of the magazine have */
@@ -116,6 +116,12 @@ extern _Atomic(uint32_t) weiri_ways_asked;
 
 WEIRI_SHARED extern WEIRI_TLS struct weiri_record *weiri_record_mine;
 extern _Atomic(struct weiri_record *) weiri_records;
+
+static inline struct weiri_record *weiri_record_first(void)
+{
+	/* [acquire] pairs with publish() in record.c. */
+	return weiri_load_acquire(&weiri_records);
+}
 
 /* Registers this thread and returns its record; NULL if there is no memory. */
 WEIRI_SHARED struct weiri_record *weiri_record_register(void);

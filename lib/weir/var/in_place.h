@@ -28,6 +28,7 @@
 #include <limits.h>
 #include <weir/value.h>
 
+#include "reclaim/admit.h"
 #include "var/box.h"
 #include "var/hold.h"
 #include "var/install.h"

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/probe.h"
+#include "reclaim/admit.h"
 #include "reclaim/interrupt.h"
 #include "var/give_way.h"
 #include "var/hold.h"
