@@ -20,11 +20,11 @@
  *   * A thread that is about to sleep until memory is freed (weiri_settle_to_wait) needs the fence of the
  *     others even if none has announced anything.
  * Turns. The last two have turns of their own: once in a millisecond too, and up to BURST of the turns
- * that were not used remain. So the process settles at most 2,000 times a second, whatever is written,
- * flushed or over its budget. After a membarrier that took t ns, the first does without for 256 t, and
- * the last two for 8 t each time, or for 4 seconds if that is less. Meanwhile, the fences of readers
- * that go on reading do what the membarrier would do (announce.h), and who waits for memory looks
- * again.
+ * that were not used remain. So the process settles at most 2,000 times a second, and BURST times more
+ * after a rest, whatever is written, flushed or over its budget. After a membarrier that took t ns, the
+ * first does without for 256 t, and the last two for 8 t each time, or for 4 seconds if that is less.
+ * Meanwhile, the fences of readers that go on reading do what the membarrier would do (announce.h),
+ * and who waits for memory looks again.
  *
  * Invariant: N2 of announce.h; the leader reads the era that it settles before its membarrier.
  * Pairs
