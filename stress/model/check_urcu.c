@@ -271,7 +271,7 @@ static struct scope_plan prepare(size_t index)
 		.calls = {row->calls[0], row->calls[1], row->calls[2]}, .first = row->first, .orders = row->orders};
 	return (struct scope_plan){
 		.program = {row->name, scope_threads(row->calls, THREADS), &scene, sizeof(scene), setup, thread, finish},
-		.executions = 20000,
+		.executions = 25000,
 		.long_executions = 2000000,
 		.stopped = row->stopped,
 		.long_stopped = 3000};
