@@ -7,6 +7,7 @@
 #include <criterion/criterion.h>
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <weir/dataset.h>
@@ -211,6 +212,20 @@ static inline weir_dataset *data_of_numbers(const int64_t numbers[], size_t coun
 	cr_assert_eq(weir_dataset_from_slices(&tensor, 1, NULL, &dataset, NULL), WEIR_OK);
 	weir_tensor_release(tensor);
 	return dataset;
+}
+
+/* Fails for multiples of *context. */
+static inline enum weir_status data_fail_at_multiples(void *context, weir_tensor *const in[], weir_tensor *out[],
+                                                      weir_error *error)
+{
+	int64_t number = data_number(in[0]), every = *(const int64_t *)context;
+
+	if (number % every != 0)
+		return weir_tensor_scalar_i64(number, &out[0]);
+	out[0] = weir_tensor_retain(in[0]); /* released by the stage */
+	(void)snprintf(error->message, sizeof(error->message), "%lld is a multiple of %lld", (long long)number,
+	               (long long)every);
+	return WEIR_ABORTED;
 }
 
 /* A map that changes nothing. */
