@@ -2,7 +2,8 @@
  * announce_kit.h - a reader that reads when it is asked, and a membarrier that is slow, or is stopped
  * under way.
  *
- * A program that includes this file defines syscall(2).
+ * A program that includes this file defines syscall(2), and clock_gettime(2), whose monotonic clock tests
+ * advance.
  */
 #ifndef ANNOUNCE_KIT_H
 #define ANNOUNCE_KIT_H
@@ -13,6 +14,7 @@
 #include <linux/membarrier.h>
 #include <stdarg.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "base/asymmetric.h"
 #include "reclaim/announce.h"
@@ -21,6 +23,29 @@
 static _Atomic(uint64_t) slow_ns;                     /* that a membarrier takes at least */
 static _Atomic(uint32_t) stop_the_next;               /* 1: the next membarrier sets it to 2, and waits for 3 */
 static _Atomic(uint32_t) under_way_now, most_at_once; /* membarriers at one time: now, and the most so far */
+static _Atomic(uint32_t) all_stop;                    /* 1: each membarrier waits until this is 0 */
+
+static _Atomic(uint64_t) ahead_ns; /* that the clock is ahead of the real one */
+
+int clock_gettime(clockid_t clock, struct timespec *time)
+{
+	uint64_t ahead = clock == CLOCK_MONOTONIC ? weiri_load_relaxed(&ahead_ns) : 0;
+	static _Atomic(void *) found;
+	int (*there)(clockid_t, struct timespec *);
+	int result;
+
+	if (weiri_load_relaxed(&found) == NULL)
+		weiri_store_relaxed(&found, dlsym(RTLD_NEXT, "clock_gettime"));
+	*(void **)&there = weiri_load_relaxed(&found);
+	result = there(clock, time);
+	if (ahead != 0) {
+		uint64_t nanoseconds = (uint64_t)time->tv_nsec + ahead;
+
+		time->tv_sec += (time_t)(nanoseconds / 1000000000u);
+		time->tv_nsec = (long)(nanoseconds % 1000000000u);
+	}
+	return result;
+}
 
 long syscall(long number, ...);
 
@@ -31,6 +56,8 @@ static inline void begin_membarrier(void)
 
 	while (before < now && !weiri_cas_relaxed(&most_at_once, &before, now))
 		;
+	weiri_futex_wake(&under_way_now, 1000);
+	wait_until(&all_stop, 0);
 	if (!weiri_cas_relaxed(&stop_the_next, &one, 2u))
 		return;
 	weiri_futex_wake(&stop_the_next, 1000);

@@ -89,6 +89,49 @@ Test(reclaim, a_released_slot_lets_a_waiting_writer_in)
 	weir_reclaim_set_budget(0);
 }
 
+/* A writer that waits until its deadline. */
+struct late {
+	uint64_t deadline_ns;
+	enum weir_status status;
+};
+
+static void *wait_until_a_deadline(void *context)
+{
+	struct late *late = context;
+
+	late->status = weiri_reclaim_admit(my_record(), late->deadline_ns);
+	return NULL;
+}
+
+/* Its pauses grow, and no wake-up ends them. */
+Test(reclaim, a_writer_is_admitted_by_room_that_came_in_its_last_pause)
+{
+	enum { ROUNDS = 5, BEFORE_NS = 2000000 };
+	struct weiri_record *record = my_record();
+	_Atomic(uint32_t) freed = 0;
+
+	weiri_slot_claim(&record->slots[0], make(LARGE, &freed));
+	weiri_retire(record, weiri_load_relaxed(&record->slots[0].object));
+	for (int i = 0; i < ROUNDS; i++) {
+		struct late late = {.deadline_ns = weir_deadline_in(100000000)};
+		pthread_t writer;
+		bool in_time;
+
+		weir_reclaim_set_budget(LARGE - 1);
+		writer = start(wait_until_a_deadline, &late);
+		while (weir_now_ns() + BEFORE_NS < late.deadline_ns)
+			;
+		weir_reclaim_set_budget(LARGE);
+		in_time = weir_now_ns() < late.deadline_ns;
+		join(writer);
+		cr_expect(!in_time || late.status == WEIR_OK);
+	}
+	weiri_slot_clear(&record->slots[0]);
+	weir_reclaim_set_budget(0);
+	flush_all();
+	cr_expect_eq(count_of(&freed), 1);
+}
+
 /*
  * Wakes the threads that wait for memory, over and over. It does not release what the writer waits
  * for.

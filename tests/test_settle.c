@@ -238,6 +238,29 @@ Test(settle, a_leader_that_is_stopped_stops_nobody)
 	end(&reader);
 }
 
+/* Each of them pays, but the process does not do without for longer than if one had. */
+Test(settle, slow_leaders_at_one_time_pay_for_four_seconds_together)
+{
+	enum { LEADERS = 8 };
+	const uint64_t slow = 1000000000, longest = 4000000000;
+	static _Atomic(uint32_t) open = 1;
+	struct settler leaders[LEADERS];
+
+	begin_with_pauses_of(PAUSE_NS);
+	weiri_settle_lost_ns = 0; /* nobody waits for another */
+	weiri_store_relaxed(&all_stop, 1u);
+	for (int i = 0; i < LEADERS; i++)
+		begin_settler(&leaders[i], &open);
+	wait_until(&under_way_now, LEADERS);
+	weiri_fetch_add_relaxed(&ahead_ns, slow);
+	weiri_store_relaxed(&all_stop, 0u);
+	weiri_futex_wake(&all_stop, LEADERS);
+	for (int i = 0; i < LEADERS; i++)
+		join(leaders[i].thread);
+	weiri_fetch_add_relaxed(&ahead_ns, longest);
+	cr_expect(weiri_settle_to_wait(weiri_era_begin()));
+}
+
 /* -- fork -------------------------------------------------------------------------------------- */
 
 static int settle_in_the_child(void)

@@ -520,6 +520,34 @@ static void replace_and_wait(void)
 	wait_for_memory();
 }
 
+/* An object is retired and held, and half of the budget is kept: so the object exceeds what is left. */
+static void setup_kept(void *context)
+{
+	setup_held(context);
+	finish_held(context);
+	weir_reclaim_set_budget(LARGE);
+	weir_model_assert(weiri_budget_keep(WEIRI_KEPT_SPARES, LARGE / 2, LARGE));
+	weiri_store_relaxed(&scene.head, make(LARGE));
+	weiri_slot_claim(scene.held, weiri_load_relaxed(&scene.head));
+	replace();
+}
+
+static void give_what_is_kept(void)
+{
+	weiri_budget_give(WEIRI_KEPT_SPARES, LARGE / 2);
+}
+
+static void raise_the_budget(void)
+{
+	weir_reclaim_set_budget(LARGE + LARGE / 2);
+}
+
+static void finish_raised(void *context)
+{
+	give_what_is_kept();
+	finish_held(context);
+}
+
 /* -- a membarrier that threads share ----------------------------------------------------------- */
 
 static void settle_as(int number)
@@ -658,6 +686,13 @@ static void setup_ended_in_a_collection(void *context)
 	weiri_store_relaxed(&scene.retired, 1u);
 }
 
+/* What it held exceeds the budget, and cannot be freed while it holds that. */
+static void setup_ended_over_the_budget(void *context)
+{
+	setup_ended_in_a_collection(context);
+	weir_reclaim_set_budget(LITTLE);
+}
+
 static void end_for_good_in_a_section(void)
 {
 	scene.left = weiri_record_get();
@@ -774,6 +809,13 @@ static const struct scope {
      0},
 	{"over_the_budget_until_a_slot_is_cleared", {replace_and_wait, read_by_slot}, setup, finish, 1},
 	{"over_the_budget_until_another_has_collected", {replace, wait_for_memory}, setup, finish, 1},
+	{"over_the_budget_until_kept_memory_is_given", {give_what_is_kept, wait_for_memory}, setup_kept, finish_held, 1},
+	{"over_the_budget_until_it_is_raised", {raise_the_budget, wait_for_memory}, setup_kept, finish_raised, 1},
+	{"over_the_budget_until_an_abandoned_collection_is_ended",
+     {retire_one, wait_for_memory},
+     setup_ended_over_the_budget,
+     finish_left_in_a_collection,
+     1},
 	{"membarrier_shared_by_2_that_wait",
      {settle_first, settle_second, look_without_a_fence},
      setup_nothing,

@@ -26,8 +26,7 @@ static _Atomic(uint32_t) memory_freed;                         /* futex word: ch
 
 static void wake_all(void)
 {
-	/* [relaxed] A waiter that reads the new value runs a heavy fence before it looks again. */
-	weiri_fetch_add_relaxed(&memory_freed, 1u);
+	weiri_fetch_add_release(&memory_freed, 1u); /* [W1 release] pairs with wait_until_signalled() */
 	weiri_futex_wake(&memory_freed, INT_MAX);
 }
 
@@ -124,16 +123,17 @@ static WEIRI_COLD bool wait_until_signalled(condition *holds, struct weiri_recor
 
 	/*
 	 * [relaxed] Counted before the heavy fence, F1. A release function may end the thread: `waits`
-	 * tells vacate() what to clean up.
+	 * tells vacate() what to clean up. It is set after the count and cleared before. So a thread that
+	 * ends in between leaves the count too high, which costs wake-ups; too low, it would lose some.
 	 */
-	weiri_store_relaxed(&record->waits, 1u);
 	weiri_fetch_add_relaxed(&memory_waiters, 1u);
+	weiri_store_relaxed(&record->waits, 1u);
 	while (!done && !*signalled && weir_now_ns() < deadline_ns) {
 		/*
-		 * [relaxed] The heavy fence separates this read from the look below. If a change of
-		 * memory_freed was seen here, everything before that change is seen there.
+		 * [W1 acquire] Pairs with wake_all(). The heavy fence separates this read from the look below. If
+		 * a change of memory_freed was seen here, everything before that change is seen there.
 		 */
-		uint32_t seen = weiri_load_relaxed(&memory_freed);
+		uint32_t seen = weiri_load_acquire(&memory_freed);
 
 		poke_everybody();
 		/*
@@ -144,12 +144,14 @@ static WEIRI_COLD bool wait_until_signalled(condition *holds, struct weiri_recor
 		 */
 		will_hear = weiri_settle_to_wait(weiri_era_begin());
 		done = ended(holds, record);
-		if (!done)
+		if (!done) {
 			*signalled =
 				sleep_after_look(since, seen, will_hear ? weiri_reclaim_look_again_ns : LOOK_SOON_NS, deadline_ns);
+			done = !holds(); /* nor is it refused if another thread made room while it slept */
+		}
 	}
-	weiri_fetch_sub_relaxed(&memory_waiters, 1u);
 	weiri_store_relaxed(&record->waits, 0u);
+	weiri_fetch_sub_relaxed(&memory_waiters, 1u);
 	return done;
 }
 

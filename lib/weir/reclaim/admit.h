@@ -3,13 +3,16 @@
  *
  * A write is admitted while what is retired and what is kept are within the budget (budget.h). Else
  * its thread collects what all threads have retired, and sleeps between two looks until a reader or a
- * collector lets something go. A flush does the same until nothing is retired.
+ * collector lets something go, less is kept, or the budget is raised. A flush does the same until
+ * nothing is retired.
  *
  * Pairs
  *   F1  of section.h: a waiter counts itself in memory_waiters and sets the poke of all records, then
  *       runs the heavy fence (settle.h), then looks; who frees an object or clears a slot does so
  *       before its light fence, and looks for waiters after it. So a waiter that was missed sees what
  *       was let go. Without a heavy fence it sleeps for a bounded time
+ *   W1  wake(reader, collector) -> waiter that sees memory_freed changed: a poke that was cleared before
+ *       the wake-up does not clear the waiter's next one
  *   P3, P4 of collect.c: a flush that finds all stacks empty and no collector at work before, during
  *       and after that has found nothing retired
  * Progress: an admission within the budget is wait-free. Else it blocks, up to the deadline.
@@ -49,7 +52,7 @@ static inline enum weir_status weiri_reclaim_admit(struct weiri_record *record, 
 	return WEIRI_LIKELY(weiri_reclaim_has_room()) ? WEIR_OK : weiri_reclaim_admit_over(record, deadline_ns);
 }
 
-/* Called after memory was freed. Wakes those who wait for it. */
+/* Called after memory was freed, or the budget has more room. Wakes those who wait for it. */
 void weiri_memory_freed(void);
 
 /*

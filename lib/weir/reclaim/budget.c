@@ -5,7 +5,7 @@
 
 #include <weir/reclaim.h>
 
-#include "base/assert.h"
+#include "reclaim/admit.h"
 #include "reclaim/collect.h"
 
 struct weiri_budget weiri_budget = {.bytes = WEIR_RECLAIM_DEFAULT_BUDGET};
@@ -16,6 +16,7 @@ void weir_reclaim_set_budget(uint64_t bytes)
 		bytes = WEIR_RECLAIM_DEFAULT_BUDGET;
 	/* [relaxed] a setting; a stale value only delays a collection. */
 	weiri_store_relaxed(&weiri_budget.bytes, bytes < INT64_MAX ? (int64_t)bytes : INT64_MAX);
+	weiri_memory_freed(); /* it may be more than before */
 }
 
 uint64_t weir_reclaim_budget(void)
@@ -72,6 +73,7 @@ void weiri_budget_give(enum weiri_kept_kind kind, uint64_t bytes)
 	/* [relaxed] sums, both. */
 	weiri_fetch_sub_relaxed(&weiri_budget.kept, (int64_t)bytes);
 	weiri_fetch_sub_relaxed(&weiri_budget.of_kind[kind], (int64_t)bytes);
+	weiri_memory_freed();
 }
 
 void weiri_budget_after_fork(uint64_t magazines)

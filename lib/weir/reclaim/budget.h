@@ -14,7 +14,8 @@
  *
  * Invariants
  *   Q1  each of the two sums is at least what there is kept, of the kind or in all
- * Pairs: none. The sums are thresholds, and publish nothing.
+ * Pairs: F1 of admit.h, for who waits until the budget is raised or something is given. Else none: the
+ * sums are thresholds, and publish nothing.
  * Progress: to keep is lock-free, as a CAS fails only if another thread has counted. To give is
  * wait-free.
  * Threads that end between any two instructions of this file or of its callers: the sums grow before
@@ -50,7 +51,7 @@ extern struct weiri_budget weiri_budget;
  * `most`, or the process more than its budget.
  */
 bool weiri_budget_keep(enum weiri_kept_kind kind, uint64_t bytes, uint64_t most);
-/* Counts them as kept no longer. */
+/* Counts them as kept no longer, and wakes those who wait for memory. */
 void weiri_budget_give(enum weiri_kept_kind kind, uint64_t bytes);
 
 /* Returns how much may be retired before writers wait. */

@@ -922,6 +922,7 @@ static void end_collection(struct weiri_record *record)
 	weiri_fetch_sub_relaxed(&weiri_retired_total, (int64_t)lost);
 	/* [P4 release] pairs with collections_at_rest(). */
 	weiri_store_release(&record->collecting, weiri_load_relaxed(&record->collecting) + 1);
+	weiri_memory_freed(); /* or may be now, by whoever waits for it */
 }
 
 void weiri_collect_abandoned(struct weiri_record *record)

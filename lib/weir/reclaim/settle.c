@@ -67,16 +67,36 @@ static uint64_t price_of(uint64_t took_ns, uint64_t factor)
 	return took_ns < longest_pause_ns / factor ? took_ns * factor : longest_pause_ns;
 }
 
-/* A membarrier has taken so long: the thread that had the turn pays for it. */
+/*
+ * The next turn counts from `more` later on, but from the longest pause after `now` at the latest: if leaders count
+ * as stopped, several pay at one time.
+ */
+static void put_off_by(enum kind kind, uint64_t more, uint64_t now)
+{
+	uint64_t latest = now + longest_pause_ns;
+	uint64_t next = weiri_load_relaxed(&next_ns[kind]); /* [relaxed] a time, here and below */
+
+	while (next < latest && !weiri_cas_relaxed(&next_ns[kind], &next, latest - next > more ? next + more : latest))
+		;
+}
+
+/* The next turn counts from `until` on at the earliest. */
+static void put_off_until(enum kind kind, uint64_t until)
+{
+	uint64_t next = weiri_load_relaxed(&next_ns[kind]); /* [relaxed] a time, here and below */
+
+	while (next < until && !weiri_cas_relaxed(&next_ns[kind], &next, until))
+		;
+}
+
+/* A membarrier has taken so long, until now: the thread that had the turn pays for it. */
 static void pay(enum kind kind, uint64_t now, uint64_t took_ns)
 {
-	uint64_t price = price_of(took_ns, URGENT_FACTOR), until = now + price_of(took_ns, IDLE_FACTOR);
-	uint64_t next = weiri_load_relaxed(&next_ns[IDLE]); /* [relaxed] a time, here and below */
+	uint64_t price = price_of(took_ns, URGENT_FACTOR);
 
 	if (kind == URGENT && price > weiri_settle_pause_ns)
-		weiri_fetch_add_relaxed(&next_ns[URGENT], price - weiri_settle_pause_ns);
-	while (next < until && !weiri_cas_relaxed(&next_ns[IDLE], &next, until))
-		;
+		put_off_by(URGENT, price - weiri_settle_pause_ns, now);
+	put_off_until(IDLE, now + price_of(took_ns, IDLE_FACTOR));
 }
 
 /* -- leading ----------------------------------------------------------------------------------- */
@@ -98,11 +118,13 @@ static bool begin_to_lead(enum kind kind, uint64_t now)
 static void run_membarrier(enum kind kind, uint64_t now)
 {
 	uint64_t era = weiri_load_acquire(&weiri_era); /* [P1 acquire] pairs with weiri_era_begin() */
+	uint64_t ended;
 
 	/* F2 of announce.h. If it is refused, the announcements go on counting. */
 	if (weiri_fence_heavy())
 		weiri_announcements_settle(era);
-	pay(kind, now, weir_now_ns() - now);
+	ended = weir_now_ns();
+	pay(kind, ended, ended - now);
 }
 
 /*

@@ -22,7 +22,8 @@
  * Turns. The last two have turns of their own: once in a millisecond too, and up to BURST of the turns
  * that were not used remain. So the process settles at most 2,000 times a second, and BURST times more
  * after a rest, whatever is written, flushed or over its budget. After a membarrier that took t ns, the
- * first does without for 256 t, and the last two for 8 t each time, or for 4 seconds if that is less.
+ * first does without for 256 t, and the last two for 8 t, or for 4 seconds if that is less. If others led
+ * meanwhile, because this one counted as stopped, the 8 t of all add up, to 4 seconds at most.
  * Meanwhile, the fences of readers that go on reading do what the membarrier would do (announce.h),
  * and who waits for memory looks again.
  *
