@@ -186,8 +186,16 @@ static enum weir_status same_size(void *context, void *object, weir_error *error
 
 static enum weir_status cannot_create(void *context, void **object, weir_error *error)
 {
-	(void)context, (void)object, (void)error;
+	(void)context, (void)object;
+	cr_assert_not_null(error);
 	return WEIR_UNIMPLEMENTED;
+}
+
+static enum weir_status never_the_same(void *context, void *object, weir_error *error)
+{
+	(void)context, (void)object;
+	cr_assert_not_null(error);
+	return WEIR_ABORTED;
 }
 
 Test(named_store, the_first_creates_and_the_others_get_the_same_if_it_is_compatible)
@@ -212,6 +220,14 @@ Test(named_store, the_first_creates_and_the_others_get_the_same_if_it_is_compati
 	cr_assert_eq(weir_store_find(store, "c", "x", &others, &none, NULL), WEIR_INVALID_ARGUMENT);
 	maker.create = cannot_create;
 	cr_assert_eq(weir_store_find_or_create(store, "c", "y", &things, &maker, &none, NULL), WEIR_UNIMPLEMENTED);
+	cr_assert_eq(weir_store_find_or_create(store, "c", "y", &things, &maker, &none, &error), WEIR_UNIMPLEMENTED);
+	cr_assert_str_eq(error.message,
+	                 "store \"names\": \"y\" in container \"c\": the maker's create returned WEIR_UNIMPLEMENTED");
+	cr_assert_eq(error.code, WEIR_UNIMPLEMENTED);
+	maker.compatible = never_the_same;
+	cr_assert_eq(weir_store_find_or_create(store, "c", "x", &things, &maker, &none, &error), WEIR_ABORTED);
+	cr_assert_str_eq(error.message,
+	                 "store \"names\": \"x\" in container \"c\": the maker's compatible returned WEIR_ABORTED");
 	cr_assert_null(none);
 	cr_assert_eq(weir_store_size_approx(store), 1);
 	weir_resource_release(one);

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <weir/flow/checkpoint.h>
 #include <weir/flow/op.h>
@@ -274,6 +275,77 @@ Test(value, an_update_returns_what_its_function_returned)
 	}
 	cr_expect_eq(weir_var_version(var), 1);
 	end(var);
+}
+
+/* What an update's function leaves in its error, which is never NULL. */
+struct said {
+	enum weir_status code;
+	const char *message; /* NULL: it leaves nothing */
+};
+
+static enum weir_status say(const struct said *said, weir_error *error)
+{
+	cr_assert_not_null(error);
+	if (said->message != NULL) {
+		error->code = said->code;
+		(void)snprintf(error->message, sizeof(error->message), "%s", said->message);
+	}
+	return WEIR_DATA_LOSS;
+}
+
+static enum weir_status say_of_value(void *context, const weir_read *current, weir_value *next, weir_error *error)
+{
+	(void)current, (void)next;
+	return say(context, error);
+}
+
+static enum weir_status say_of_tensor(void *context, const weir_read *current, weir_tensor **next, weir_error *error)
+{
+	(void)current, (void)next;
+	return say(context, error);
+}
+
+static void expect_explained(enum weir_status status, const weir_error *error, const char *message)
+{
+	cr_expect_eq(status, WEIR_DATA_LOSS);
+	cr_expect_eq(error->code, WEIR_DATA_LOSS);
+	cr_expect_str_eq(error->message, message);
+}
+
+Test(value, an_update_that_fails_has_a_message_whatever_its_function_left)
+{
+	static const struct {
+		struct said said;
+		const char *of_pair, *of_tensor;
+	} cases[] = {
+		{{WEIR_DATA_LOSS, "torn"}, "torn", "torn"},
+		{{WEIR_OK, "torn"}, "torn", "torn"}, /* without a code */
+		{{WEIR_OK, NULL},
+	     "variable \"pair\": the function of the update returned WEIR_DATA_LOSS",
+	     "variable \"v\": the function of the update returned WEIR_DATA_LOSS"},
+		/* of a call that failed before, and does not matter */
+		{{WEIR_NOT_FOUND, "no such file"},
+	     "variable \"pair\": the function of the update returned WEIR_DATA_LOSS",
+	     "variable \"v\": the function of the update returned WEIR_DATA_LOSS"},
+	};
+	weir_var *pair = pair_variable(1, 5), *tensors = variable(1);
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct said said = cases[i].said;
+		weir_read published;
+		weir_error error = {WEIR_ABORTED, "of an earlier call"};
+
+		expect_explained(weir_var_update_value(pair, say_of_value, &said, 0, NULL, &error), &error, cases[i].of_pair);
+		error = (weir_error){WEIR_ABORTED, "of an earlier call"};
+		expect_explained(weir_var_update_value(pair, say_of_value, &said, 0, &published, &error), &error,
+		                 cases[i].of_pair);
+		error = (weir_error){WEIR_ABORTED, "of an earlier call"};
+		expect_explained(weir_var_update(tensors, say_of_tensor, &said, 0, NULL, &error), &error, cases[i].of_tensor);
+		cr_expect_eq(weir_var_update_value(pair, say_of_value, &said, 0, NULL, NULL), WEIR_DATA_LOSS);
+		cr_expect_eq(weir_var_update(tensors, say_of_tensor, &said, 0, NULL, NULL), WEIR_DATA_LOSS);
+	}
+	weir_var_destroy(tensors, NULL);
+	end(pair);
 }
 
 enum { ADDERS = 3, ADDITIONS = 2000 };
@@ -658,8 +730,8 @@ Test(value, a_write_of_another_kind_or_size_is_refused)
 	expect_refused(weir_var_read_into(three.vars[1], &next, 8, NULL, &error), &error,
 	               "variable \"pair\" has inline values of 16 bytes, and 8 are to be read");
 	expect_refused(weir_var_read_into(three.vars[0], &next, 16, NULL, &error), &error,
-	               "variable \"v\" has tensors, and 16 are to be read");
-	expect_refused(weir_var_read_into(three.vars[1], NULL, 16, NULL, &error), &error, "read: the room is NULL");
+	               "variable \"v\" has tensors: weir_var_read_into() needs inline values");
+	expect_refused(weir_var_read_into(three.vars[1], NULL, 16, NULL, &error), &error, "read: to is NULL");
 	expect_refused(weir_var_read_into(NULL, &next, 16, NULL, &error), &error, "read: variable is NULL");
 	weir_tensor_release(two);
 	end_three(&three, 1);
@@ -748,7 +820,7 @@ Test(value, options_that_do_not_suit_the_kind_are_refused)
 	expect_refused(weir_var_create_value(WEIR_VALUE_OF(first), &options, &var, &error), &error,
 	               "variable \"x\": takes inline values of 8 bytes, got 16 inline bytes");
 	expect_refused(weir_var_create_value(weir_value_inline(NULL, 8), &options, &var, &error), &error,
-	               "variable: the initial value is NULL");
+	               "variable \"x\": the initial value is NULL");
 	cr_expect_null(var);
 	expect_nothing_left();
 }

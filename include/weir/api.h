@@ -18,7 +18,9 @@
  * has an initialiser for that, which comes first between the braces: in C and C++20
  *     struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = 64};
  * and before C++20 alone, with assignments for the rest. Fields that are left out are 0: the
- * default.
+ * default. Before C++20, -Wextra warns of fields that the braces leave out, but not of this:
+ *     struct weir_queue_options options{};
+ *     options.struct_size = WEIR_QUEUE_OPTIONS_INIT;
  */
 #if defined(__cplusplus) && __cplusplus < 202002L
 #define WEIR_STRUCT_SIZE(type) sizeof(type)

@@ -112,7 +112,8 @@ WEIR_API enum weir_status weir_store_find(weir_store *store, const char *contain
                                           weir_resource **out, weir_error *error);
 
 /*
- * How weir_store_find_or_create() creates an object, and decides whether an existing one will do.
+ * How weir_store_find_or_create() creates an object, and decides whether an existing one will do. The
+ * `error` of the callbacks is never NULL.
  */
 struct weir_store_maker {
 	/*

@@ -119,7 +119,8 @@ WEIR_API void weir_txn_abort(weir_txn *txn);
  * The body of a transaction. It runs once per attempt, outside of any section, so it must do
  * nothing that cannot be repeated. It neither commits nor aborts `txn`. WEIR_OK requests a commit.
  * WEIR_ABORTED, from a read or of its own, requests another attempt. Any other status ends the
- * transaction with that status, and nothing is published.
+ * transaction with that status, and nothing is published. `error` is never NULL; it may explain a
+ * status other than WEIR_OK.
  */
 typedef enum weir_status weir_txn_fn(void *context, weir_txn *txn, weir_error *error);
 

@@ -289,7 +289,7 @@ WEIR_API enum weir_status weir_var_exchange(weir_var *var, weir_tensor *value, u
  * Computes the next value from the current one. The function runs outside of any section, once per
  * attempt. If another writer publishes first, the attempt is discarded and the function is called
  * again with newer data. It stores in *next a reference, which becomes the variable's. A status
- * other than WEIR_OK ends the update with that status.
+ * other than WEIR_OK ends the update with that status; `error`, which is never NULL, may explain it.
  */
 typedef enum weir_status weir_update_fn(void *context, const weir_read *current, weir_tensor **next,
                                         weir_error *error);

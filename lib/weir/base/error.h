@@ -29,6 +29,19 @@ WEIRI_SHARED void weiri_describe(weir_error *error, enum weir_status code, const
  */
 void weiri_error_name(weir_error *error, const char *what, const char *name);
 
+/* Empties an error for a function of the user's, which may explain there why it fails. */
+static inline void weiri_error_begin(weir_error *said)
+{
+	said->code = WEIR_OK;
+	said->message[0] = '\0';
+}
+
+/*
+ * Returns true if *said, which the function was given empty, has a message about the status that it
+ * returned; completes *said. An error of another code is left by a call whose failure it got over.
+ */
+bool weiri_error_explains(weir_error *said, enum weir_status status);
+
 /* Terminates a message that a user function wrote, which may be unterminated. */
 static inline void weiri_error_end(weir_error *error)
 {

@@ -43,6 +43,15 @@ void weiri_describe(weir_error *error, enum weir_status code, const char *format
 	}
 }
 
+bool weiri_error_explains(weir_error *said, enum weir_status status)
+{
+	weiri_error_end(said);
+	if (said->message[0] == '\0' || (said->code != status && said->code != WEIR_OK))
+		return false;
+	said->code = status;
+	return true;
+}
+
 void weiri_error_name(weir_error *error, const char *what, const char *name)
 {
 	size_t size = strlen(what);

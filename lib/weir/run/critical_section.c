@@ -275,7 +275,10 @@ enum weir_status weir_critical_section_execute(weir_critical_section *section, w
 	status = enter(section, deadline_ns, cancel);
 	if (WEIRI_UNLIKELY(status != WEIR_OK))
 		return fail_to_enter(section, status, cancel, error);
-	return run_inside(section, fn, context, error != NULL ? error : &ours);
+	status = run_inside(section, fn, context, &ours);
+	if (WEIRI_UNLIKELY(status != WEIR_OK) && error != NULL)
+		*error = ours;
+	return status;
 }
 
 static enum weir_status prepare_entry(weir_critical_section *section, void **room, weir_queue_done_fn *done,

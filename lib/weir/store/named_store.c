@@ -468,15 +468,34 @@ enum weir_status weir_store_add(weir_store *store, const char *container, const 
 
 /* -- find or create ---------------------------------------------------------------------------- */
 
-static enum weir_status give_if_compatible(const weir_store *store, weir_resource *resource,
+/* A function of the maker returned `status`: *error gets what it said of that. */
+static WEIRI_COLD enum weir_status fail_as_said(const weir_store *store, const weir_resource *there,
+                                                const struct key *key, enum weir_status status, weir_error *said,
+                                                weir_error *error)
+{
+	if (!weiri_error_explains(said, status))
+		return weiri_fail(error, status, "store \"%s\": \"%s\" in container \"%s\": the maker's %s returned %s",
+		                  store->name, key->name, key->container, there != NULL ? "compatible" : "create",
+		                  weir_status_name(status));
+	if (error != NULL)
+		*error = *said;
+	return status;
+}
+
+static enum weir_status give_if_compatible(const weir_store *store, weir_resource *resource, const struct key *key,
                                            const struct weir_resource_type *type, const struct weir_store_maker *maker,
                                            weir_resource **out, weir_error *error)
 {
+	weir_error said;
 	weir_resource *given = NULL;
 	enum weir_status status = give(store, resource, type, &given, error);
 
-	if (status == WEIR_OK && maker->compatible != NULL)
-		status = maker->compatible(maker->context, given->object, error);
+	if (status == WEIR_OK && maker->compatible != NULL) {
+		weiri_error_begin(&said);
+		status = maker->compatible(maker->context, given->object, &said);
+		if (status != WEIR_OK)
+			status = fail_as_said(store, given, key, status, &said, error);
+	}
 	if (status == WEIR_OK)
 		*out = given;
 	else
@@ -487,11 +506,14 @@ static enum weir_status give_if_compatible(const weir_store *store, weir_resourc
 static enum weir_status make(const weir_store *store, const struct key *key, const struct weir_resource_type *type,
                              const struct weir_store_maker *maker, weir_resource **out, weir_error *error)
 {
+	enum weir_status status;
+	weir_error said;
 	void *object;
-	enum weir_status status = maker->create(maker->context, &object, error);
 
+	weiri_error_begin(&said);
+	status = maker->create(maker->context, &object, &said);
 	if (status != WEIR_OK)
-		return status;
+		return fail_as_said(store, NULL, key, status, &said, error);
 	*out = resource_create(store, key, type, object);
 	if (*out != NULL)
 		return WEIR_OK;
@@ -531,7 +553,7 @@ enum weir_status weir_store_find_or_create(weir_store *store, const char *contai
 			type->destroy(made->object);
 		resource_free(made);
 	}
-	return give_if_compatible(store, there, type, maker, out, error);
+	return give_if_compatible(store, there, &key, type, maker, out, error);
 }
 
 /* -- removing and walking ---------------------------------------------------------------------- */

@@ -556,12 +556,19 @@ static WEIRI_ALWAYS_INLINE enum weir_status check_part(const struct weir_value_p
 	                                                        : weiri_value_check(part->var, &part->value, error);
 }
 
+static WEIRI_COLD enum weir_status fail_no_parts(const struct weiri_parts *parts, weir_error *error)
+{
+	if (parts->of_tensors == NULL && parts->of_values == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "commit: parts is NULL");
+	return weiri_fail(error, WEIR_INVALID_ARGUMENT, "commit: %zu parts, must be 1 to %d", parts->count,
+	                  WEIR_COMMIT_MAX_PARTS);
+}
+
 static WEIRI_ALWAYS_INLINE enum weir_status check_parts(const struct weiri_parts *parts, weir_error *error)
 {
-	if ((parts->of_tensors == NULL && parts->of_values == NULL) || parts->count == 0 ||
-	    parts->count > WEIR_COMMIT_MAX_PARTS)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "commit: %zu parts, must be 1 to %d, not NULL", parts->count,
-		                  WEIR_COMMIT_MAX_PARTS);
+	if (WEIRI_UNLIKELY((parts->of_tensors == NULL && parts->of_values == NULL) || parts->count == 0 ||
+	                   parts->count > WEIR_COMMIT_MAX_PARTS))
+		return fail_no_parts(parts, error);
 	for (size_t i = 0; i < parts->count; i++) {
 		struct weir_value_part made;
 		enum weir_status status = check_part(weiri_part(parts, i, &made), i, error);

@@ -42,10 +42,10 @@ enum {
 
 /*
  * What the function of an update in place left is not as it should be, or `status` says so, or there
- * is no record. Discards the version and returns a status.
+ * is no record. Discards the version and returns a status. *said is what the function said of a failure.
  */
 int weiri_refuse_in_place(const weir_var *var, enum weir_status status, const weir_value *next,
-                          struct weiri_version *version, weir_error *error);
+                          struct weiri_version *version, weir_error *said, weir_error *error);
 
 /* There is no memory for a version: returns WEIR_RESOURCE_EXHAUSTED. */
 enum weir_status weiri_fail_version(const weir_var *var, weir_error *error);
@@ -111,6 +111,7 @@ static WEIRI_ALWAYS_INLINE int weiri_update_in_place(weir_var *var, weir_update_
 	enum weir_status status;
 	weir_read current;
 	weir_value next;
+	weir_error said;
 
 	if (WEIRI_UNLIKELY(record == NULL || !weiri_reclaim_has_room()))
 		return WEIRI_UNFIT;
@@ -124,12 +125,13 @@ static WEIRI_ALWAYS_INLINE int weiri_update_in_place(weir_var *var, weir_update_
 		return (int)weiri_fail_version(var, error);
 	}
 	next = weiri_value_shown(var, version->shown);
-	status = fn(context, &current, &next, error);
+	weiri_error_begin(&said);
+	status = fn(context, &current, &next, &said);
 	record = weiri_record_get_anew();
 	if (WEIRI_UNLIKELY(status != WEIR_OK || next.room != version->shown || next.size != var->size ||
 	                   next.kind != WEIR_VAR_INLINE || record == NULL)) {
 		weir_read_release(&current);
-		return weiri_refuse_in_place(var, status, &next, version, error);
+		return weiri_refuse_in_place(var, status, &next, version, &said, error);
 	}
 	if (WEIRI_UNLIKELY(!weiri_replace_held(record, var, base, version))) {
 		weir_read_release(&current);

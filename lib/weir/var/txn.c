@@ -568,12 +568,11 @@ static enum weir_status attempt(weir_txn *txn, weir_txn_fn *fn, void *context, u
 {
 	enum weir_status status;
 
-	error->code = WEIR_OK;
+	weiri_error_begin(error);
 	status = fn(context, txn, error);
-	weiri_error_end(error);
 	if (status == WEIR_OK)
 		return commit(txn, deadline_ns, error);
-	if (error->code != status)
+	if (!weiri_error_explains(error, status))
 		(void)weiri_fail(error, status, "transaction: its function returned %s", weir_status_name(status));
 	return status;
 }

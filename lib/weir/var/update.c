@@ -33,18 +33,34 @@ struct computation {
 	void *context;
 };
 
+/* The function returned `status`: *error gets what it said of that. */
+static WEIRI_COLD enum weir_status fail_as_said(const weir_var *var, enum weir_status status, weir_error *said,
+                                                weir_error *error)
+{
+	if (!weiri_error_explains(said, status))
+		return weiri_fail(error, status, "variable \"%s\": the function of the update returned %s", var->name,
+		                  weir_status_name(status));
+	if (error != NULL)
+		*error = *said;
+	return status;
+}
+
 /* Calls the function. On a failure, what it left in *next is dropped. */
 static enum weir_status compute(const weir_var *var, const struct computation *computation, const weir_read *current,
                                 weir_value *next, weir_error *error)
 {
 	enum weir_status status;
+	weir_error said;
 
+	weiri_error_begin(&said);
 	if (computation->of_tensors != NULL)
-		status = computation->of_tensors(computation->context, current, &next->tensor, error);
+		status = computation->of_tensors(computation->context, current, &next->tensor, &said);
 	else
-		status = computation->of_values(computation->context, current, next, error);
-	if (status == WEIR_OK)
+		status = computation->of_values(computation->context, current, next, &said);
+	if (WEIRI_LIKELY(status == WEIR_OK))
 		status = weiri_value_check(var, next, error);
+	else
+		status = fail_as_said(var, status, &said, error);
 	if (status != WEIR_OK)
 		weiri_value_drop(var, next);
 	return status;
@@ -76,10 +92,12 @@ static enum weir_status compute_version(const weir_var *var, const struct comput
 }
 
 WEIRI_COLD int weiri_refuse_in_place(const weir_var *var, enum weir_status status, const weir_value *next,
-                                     struct weiri_version *version, weir_error *error)
+                                     struct weiri_version *version, weir_error *said, weir_error *error)
 {
 	if (status == WEIR_OK)
 		status = weiri_value_check(var, next, error);
+	else
+		status = fail_as_said(var, status, said, error);
 	if (status != WEIR_OK)
 		weiri_value_drop(var, next);
 	else if (next->room != version->shown)
@@ -97,17 +115,19 @@ static enum weir_status compute_in_place(const weir_var *var, const struct compu
 {
 	struct weiri_record *record = weiri_record_get();
 	enum weir_status status;
+	weir_error said;
 	weir_value next;
 
 	*version = record != NULL ? weiri_version_of_bytes(record, var, current->data) : NULL;
 	if (*version == NULL)
 		return weiri_fail_version(var, error);
 	next = weiri_value_shown(var, (*version)->shown);
-	status = computation->of_values(computation->context, current, &next, error);
+	weiri_error_begin(&said);
+	status = computation->of_values(computation->context, current, &next, &said);
 	if (WEIRI_LIKELY(status == WEIR_OK && next.room == (*version)->shown && next.size == var->size &&
 	                 next.kind == WEIR_VAR_INLINE && weiri_record_get_anew() != NULL))
 		return WEIR_OK;
-	return (enum weir_status)weiri_refuse_in_place(var, status, &next, *version, error);
+	return (enum weir_status)weiri_refuse_in_place(var, status, &next, *version, &said, error);
 }
 
 /* How an update has fared against other writes. */

@@ -16,6 +16,10 @@ static WEIRI_COLD enum weir_status fail_size(const weir_var *var, size_t size, w
 {
 	char has[WEIRI_KIND_TEXT_SIZE];
 
+	if (var->kind != WEIR_VAR_INLINE)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+		                  "variable \"%s\" has %s: weir_var_read_into() needs inline values", var->name,
+		                  weiri_kind_text(var, has));
 	return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable \"%s\" has %s, and %zu are to be read", var->name,
 	                  weiri_kind_text(var, has), size);
 }
@@ -27,7 +31,7 @@ enum weir_status weir_var_read_into(weir_var *var, void *to, size_t size, uint64
 	uint64_t outer, found;
 
 	if (WEIRI_UNLIKELY(var == NULL || to == NULL))
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "read: %s is NULL", var == NULL ? "variable" : "the room");
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "read: %s is NULL", var == NULL ? "variable" : "to");
 	if (WEIRI_UNLIKELY(var->kind != WEIR_VAR_INLINE || size != var->size))
 		return fail_size(var, size, error);
 	if (WEIRI_UNLIKELY(record == NULL))

@@ -224,7 +224,8 @@ enum weir_status weir_var_create_value(weir_value initial, const struct weir_var
 	if (status != WEIR_OK)
 		return status;
 	if (weiri_value_is_none(&initial))
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: the initial value is NULL");
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable \"%s\": the initial value is NULL",
+		                  given.name != NULL ? given.name : "variable");
 	return create(&initial, &given, NULL, out, error);
 }
 
