@@ -87,6 +87,7 @@ Test(function, more_signatures_than_allowed_are_refused)
 	struct weir_function_options options = {
 		WEIR_FUNCTION_OPTIONS_INIT, .name = "double",  .build = build_double, .parameters = one_tensor,
 		.parameter_count = 1,       .result_count = 1, .max_bodies = 1};
+	int builds = 0;
 	weir_graph *graph = kit_graph();
 	weir_session *session = kit_session(graph, 0);
 	struct weir_argument argument = {.tensor = kit_f32(1)};
@@ -94,6 +95,7 @@ Test(function, more_signatures_than_allowed_are_refused)
 	weir_tensor *result = NULL;
 	weir_error error;
 
+	options.context = &builds;
 	cr_assert_eq(weir_function_create(&options, &function, NULL), WEIR_OK);
 	cr_expect_eq(run_f32(function, session, &argument), 2.0f);
 	weir_tensor_release(argument.tensor);
@@ -102,9 +104,54 @@ Test(function, more_signatures_than_allowed_are_refused)
 	             WEIR_RESOURCE_EXHAUSTED);
 	cr_expect_str_eq(error.message,
 	                 "weir_function_run: function \"double\" has bodies for 1 signatures, the most allowed");
+	cr_expect_eq(builds, 1, "nothing is built that cannot be kept");
 	weir_tensor_release(argument.tensor);
 	end_function(function);
 	kit_end(session, graph);
+}
+
+/* Another body of the same signature is built meanwhile, as by another thread. */
+struct overtaken {
+	weir_function *function;
+	weir_graph *other;
+	int builds;
+};
+
+static enum weir_status build_overtaken(void *context, weir_graph *body, const struct weir_argument arguments[],
+                                        weir_output results[], weir_error *error)
+{
+	struct overtaken *overtaken = context;
+	enum weir_status status = WEIR_OK;
+
+	if (overtaken->builds++ == 0) {
+		struct weir_argument argument = of_output(kit_constant(overtaken->other, kit_f32(5)));
+		weir_output out;
+
+		status = weir_op_call(overtaken->other, "other", overtaken->function, &argument, 1, &out, NULL, error);
+	}
+	return status == WEIR_OK ? build_double(NULL, body, arguments, results, error) : status;
+}
+
+Test(function, of_two_bodies_that_are_built_at_once_one_is_kept)
+{
+	struct overtaken overtaken = {NULL, kit_graph(), 0};
+	weir_graph *graph = kit_graph();
+	weir_session *session = kit_session(graph, 0), *other = kit_session(overtaken.other, 0);
+	struct weir_argument x = of_output(kit_constant(graph, kit_f32(3)));
+	weir_output out, first;
+	weir_error error;
+
+	overtaken.function = kit_function("overtaken", build_overtaken, &overtaken, one_tensor, 1, 1);
+	cr_assert_eq(weir_op_call(graph, "call", overtaken.function, &x, 1, &out, NULL, &error), WEIR_OK, "%s",
+	             error.message);
+	cr_expect_eq(overtaken.builds, 2);
+	cr_expect_eq(weir_function_body_count(overtaken.function), 1);
+	cr_assert_eq(weir_graph_find_output(overtaken.other, "other:0", &first, &error), WEIR_OK, "%s", error.message);
+	cr_expect_eq(kit_fetch_f32(session, out), 6);
+	cr_expect_eq(kit_fetch_f32(other, first), 10);
+	kit_end(session, graph);
+	kit_end(other, overtaken.other);
+	end_function(overtaken.function);
 }
 
 /* -- calls ------------------------------------------------------------------------------------- */
@@ -435,6 +482,41 @@ Test(function, an_argument_that_does_not_fit_is_named)
 	kit_end(session, graph);
 	end_function(bump);
 	weir_var_destroy(var, NULL);
+}
+
+/* A body knows the dims that its parameter states, and so what it gets must have them. */
+Test(function, the_dims_of_a_parameter_hold_for_what_a_call_gets)
+{
+	static const weir_shape rows_of_three = {.rank = 2, .dims = {-1, 3}};
+	static const struct weir_parameter rows[] = {{"rows", WEIR_PARAMETER_TENSOR, WEIR_F32, &rows_of_three}};
+	static const float values[6] = {1, 2, 3, 4, 5, 6};
+	weir_function *function = kit_function("double", build_double, NULL, rows, 1, 1);
+	weir_graph *graph = kit_graph();
+	weir_session *session = kit_session(graph, 0);
+	weir_output x, out;
+	struct weir_argument argument;
+	weir_shape shape;
+	weir_error error;
+
+	cr_assert_eq(weir_op_placeholder(graph, "x", WEIR_F32, NULL, &x, NULL), WEIR_OK);
+	argument = of_output(x);
+	cr_assert_eq(weir_op_call(graph, "call", function, &argument, 1, &out, NULL, &error), WEIR_OK, "%s", error.message);
+	cr_assert_eq(weir_output_spec(out, NULL, &shape, NULL), WEIR_OK);
+	cr_expect(shape.rank == 2 && shape.dims[1] == 3);
+	for (int wide = 0; wide < 2; wide++) {
+		struct weir_feed feed = {x, kit_tensor(WEIR_F32, wide ? kit_shape(2, 3, 2) : kit_shape(2, 2, 3), values)};
+		weir_tensor *result = NULL;
+
+		cr_expect_eq(weir_session_run(session, &feed, 1, &out, 1, &result, NULL, 0, WEIR_NO_DEADLINE, NULL, &error),
+		             wide ? WEIR_INVALID_ARGUMENT : WEIR_OK);
+		if (wide)
+			cr_expect_str_eq(error.message, "call \"call\": parameter \"rows\" of \"double\" must be f32 [?,3], got "
+			                                "f32 [3,2]");
+		weir_tensor_release(feed.value);
+		weir_tensor_release(result);
+	}
+	kit_end(session, graph);
+	end_function(function);
 }
 
 Test(function, bad_options_are_refused)

@@ -157,6 +157,51 @@ Test(function, a_loop_repeats_its_body_while_the_condition_holds)
 	}
 }
 
+/* (i + 1, n, 0): what the loop got third is not used. */
+static enum weir_status build_step_and_zero(void *context, weir_graph *body, const struct weir_argument arguments[],
+                                            weir_output results[], weir_error *error)
+{
+	enum weir_status status = f32_constant(body, 0, &results[2], error);
+
+	return status == WEIR_OK ? build_step(context, body, arguments, results, error) : status;
+}
+
+static void count_release(void *context, void *data)
+{
+	(void)data;
+	++*(int *)context;
+}
+
+Test(function, a_loop_gives_back_a_value_that_its_body_does_not_use)
+{
+	static const struct weir_parameter three_scalars[] = {{"i", WEIR_PARAMETER_TENSOR, WEIR_F32, &scalar},
+	                                                      {"n", WEIR_PARAMETER_TENSOR, WEIR_F32, &scalar},
+	                                                      {"z", WEIR_PARAMETER_TENSOR, WEIR_F32, &scalar}};
+	static float third = 7;
+	weir_function *less = kit_function("less", build_less, NULL, three_scalars, 3, 1);
+	weir_function *step = kit_function("step", build_step_and_zero, NULL, three_scalars, 3, 3);
+	weir_graph *graph = kit_graph();
+	weir_session *session = kit_session(graph, 0);
+	weir_output z = kit_placeholder(graph, "z", WEIR_F32, scalar), outs[3];
+	struct weir_argument arguments[3] = {of_output(kit_constant(graph, kit_f32(0))),
+	                                     of_output(kit_constant(graph, kit_f32(2))), of_output(z)};
+	struct weir_feed feed = {z, NULL};
+	weir_tensor *result = NULL;
+	int releases = 0;
+
+	cr_assert_eq(weir_op_while(graph, "loop", less, step, arguments, 3, NULL, outs, NULL, NULL), WEIR_OK);
+	cr_assert_eq(weir_tensor_wrap(WEIR_F32, &scalar, &third, count_release, &releases, NULL, &feed.value), WEIR_OK);
+	cr_assert_eq(weir_session_run(session, &feed, 1, &outs[2], 1, &result, NULL, 0, WEIR_NO_DEADLINE, NULL, NULL),
+	             WEIR_OK);
+	cr_expect_eq(kit_f32_at(result, 0), 0);
+	weir_tensor_release(result);
+	weir_tensor_release(feed.value);
+	cr_expect_eq(releases, 1);
+	kit_end(session, graph);
+	end_function(less);
+	end_function(step);
+}
+
 Test(function, a_loop_that_does_not_end_is_ended)
 {
 	for (size_t threads = 0; threads <= 1; threads++) {
@@ -295,6 +340,55 @@ Test(function, a_map_gives_results_in_the_order_of_its_rows)
 		}
 		end_function(functions[f]);
 	}
+}
+
+/* x, four times. */
+static enum weir_status build_four(void *context, weir_graph *body, const struct weir_argument arguments[],
+                                   weir_output results[], weir_error *error)
+{
+	(void)context, (void)body, (void)error;
+	for (int i = 0; i < 4; i++)
+		results[i] = arguments[0].output;
+	return WEIR_OK;
+}
+
+Test(function, a_map_adds_a_dim_to_what_its_function_gives)
+{
+	static const float values[6] = {1, 2, 3, 4, 5, 6};
+	weir_function *four = kit_function("four", build_four, NULL, one_tensor, 1, 4);
+	weir_graph *graph = kit_graph();
+	struct weir_argument x = of_output(kit_constant(graph, kit_tensor(WEIR_F32, kit_shape(2, 2, 3), values)));
+	weir_output outs[4];
+	weir_shape shape;
+
+	cr_assert_eq(weir_op_map(graph, NULL, four, &x, 1, NULL, outs, NULL, NULL), WEIR_OK);
+	for (int i = 0; i < 4; i++) {
+		cr_assert_eq(weir_output_spec(outs[i], NULL, &shape, NULL), WEIR_OK);
+		cr_expect_eq(shape.rank, 2);
+		cr_expect_lt(shape.dims[0], 0, "the number of rows is not known before a run");
+	}
+	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
+	end_function(four);
+}
+
+/* A row without elements takes no memory, but each of its results takes a pointer. */
+Test(function, a_map_of_more_rows_than_memory_can_hold_fails)
+{
+	static const weir_shape many = {.rank = 2, .dims = {INT64_C(1) << 62, 0}};
+	weir_function *four = kit_function("four", build_four, NULL, one_tensor, 1, 4);
+	weir_graph *graph = kit_graph();
+	weir_session *session = kit_session(graph, 0);
+	struct weir_argument x = of_output(kit_constant(graph, kit_tensor(WEIR_F32, many, NULL)));
+	weir_tensor *result = NULL;
+	weir_output outs[4];
+	weir_error error;
+
+	cr_assert_eq(weir_op_map(graph, "m", four, &x, 1, NULL, outs, NULL, NULL), WEIR_OK);
+	cr_expect_eq(weir_session_run(session, NULL, 0, outs, 1, &result, NULL, 0, WEIR_NO_DEADLINE, NULL, &error),
+	             WEIR_RESOURCE_EXHAUSTED);
+	cr_expect_str_eq(error.message, "map \"m\": no memory for 4611686018427387904 rows");
+	kit_end(session, graph);
+	end_function(four);
 }
 
 static enum weir_status build_queue_swap(void *context, weir_graph *body, const struct weir_argument arguments[],

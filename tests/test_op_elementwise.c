@@ -133,7 +133,8 @@ Test(op_elementwise, integers_wrap_and_are_not_divided_by_zero)
 	weir_graph *graph = kit_graph();
 	weir_session *session = kit_session(graph, 0);
 	weir_output least = kit_constant(graph, kit_i64(INT64_MIN)), minus = kit_constant(graph, kit_i64(-1)), out;
-	weir_output zero = kit_constant(graph, kit_i64(0));
+	weir_output one_and_zero[] = {kit_constant(graph, kit_tensor(WEIR_I64, kit_shape(1, 2), (const int64_t[]){1, 0})),
+	                              kit_constant(graph, kit_tensor(WEIR_I32, kit_shape(1, 2), (const int32_t[]){1, 0}))};
 	weir_tensor *result = NULL;
 	weir_error error;
 
@@ -141,10 +142,19 @@ Test(op_elementwise, integers_wrap_and_are_not_divided_by_zero)
 	cr_expect_eq(kit_fetch_i64(session, out), INT64_MIN);
 	cr_assert_eq(weir_op_abs(graph, NULL, least, &out, NULL), WEIR_OK);
 	cr_expect_eq(kit_fetch_i64(session, out), INT64_MIN);
-	cr_assert_eq(weir_op_div(graph, "quotient", least, zero, &out, NULL), WEIR_OK);
-	cr_expect_eq(weir_session_run(session, NULL, 0, &out, 1, &result, NULL, 0, WEIR_NO_DEADLINE, NULL, &error),
-	             WEIR_INVALID_ARGUMENT);
-	cr_expect_not_null(strstr(error.message, "div \"quotient\": an integer is divided by 0"), "%s", error.message);
+	for (int i = 0; i < 2; i++) {
+		weir_output divisor = one_and_zero[i];
+
+		cr_assert_eq(weir_op_div(graph, i == 0 ? "i64" : "i32", divisor, divisor, &out, NULL), WEIR_OK);
+		cr_expect_eq(weir_session_run(session, NULL, 0, &out, 1, &result, NULL, 0, WEIR_NO_DEADLINE, NULL, &error),
+		             WEIR_INVALID_ARGUMENT);
+		cr_expect_not_null(strstr(error.message, ": an integer is divided by 0"), "%s", error.message);
+	}
+	out = kit_constant(graph, kit_tensor(WEIR_I32, kit_shape(0), &(const int32_t){1}));
+	cr_assert_eq(weir_op_div(graph, NULL, out, out, &out, NULL), WEIR_OK);
+	result = kit_fetch(session, out);
+	cr_expect_eq(*(const int32_t *)weir_tensor_data(result), 1);
+	weir_tensor_release(result);
 	kit_end(session, graph);
 }
 

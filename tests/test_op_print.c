@@ -242,6 +242,19 @@ Test(op_print, a_graph_that_cannot_be_printed_is_reported)
 	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
 }
 
+Test(op_print, a_line_lists_the_inputs_of_a_node)
+{
+	weir_graph *graph = kit_graph();
+	weir_output a = kit_placeholder(graph, "a", WEIR_F32, kit_shape(0));
+	weir_output b = kit_placeholder(graph, "b", WEIR_F32, kit_shape(0)), sum;
+	struct page page = {.used = 0};
+
+	cr_assert_eq(weir_op_add(graph, "sum", a, b, &sum, NULL), WEIR_OK);
+	cr_assert_eq(weir_graph_print(graph, WEIR_GRAPH_TEXT, write_page, &page, NULL), WEIR_OK);
+	cr_expect_not_null(strstr(page.text, "\"sum\" = add(\"a\":0, \"b\":0) -> f32 []\n"), "%s", page.text);
+	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
+}
+
 /* Builds, prints and runs; each allocation fails in turn. */
 static enum weir_status build_and_print(const weir_allocator *allocator, void *context)
 {

@@ -4,9 +4,12 @@
  */
 #include <pthread.h>
 
+#include "asleep.h"
 #include "failing_allocator.h"
 #include "graph_kit.h"
 #include "run/countdown.h"
+#include "session/step.h"
+#include "stepped.h"
 
 static const weir_shape scalar = {.rank = 0, .dims = {0}};
 
@@ -157,6 +160,7 @@ Test(open_run, bad_arguments_are_refused)
 	weir_run_release(started);
 	run = kit_open_run(sums.callable);
 	cr_expect_eq(weir_run_feed(run, 2, values[0], &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_str_eq(error.message, "weir_run_feed: feed 2 of 2");
 	cr_expect_eq(weir_run_feed(run, 0, NULL, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_run_feed(run, 0, integer, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_run_fetch(run, 4, 0, &result, &error), WEIR_INVALID_ARGUMENT);
@@ -316,6 +320,145 @@ Test(open_run, threads_feed_while_one_fetches)
 		weir_run_release(run);
 	}
 	close_sums(&sums);
+}
+
+/* One kernel fails when told to. Another one runs on, so that the end of the run wakes nobody. */
+struct stalled {
+	weir_run *run;
+	_Atomic(uint32_t) begun, ended, may_fail, may_end;
+	_Atomic(int) fetcher; /* its number, while it fetches; -1: it has returned */
+	enum weir_status status;
+};
+
+static void await_word(_Atomic(uint32_t) *word)
+{
+	/* [acquire] pairs with set_word(). */
+	while (weiri_load_acquire(word) == 0)
+		(void)weiri_futex_wait(word, 0, WEIR_NO_DEADLINE);
+}
+
+static void set_word(_Atomic(uint32_t) *word)
+{
+	/* [release] pairs with await_word(). */
+	weiri_store_release(word, 1u);
+	weiri_futex_wake(word, INT_MAX);
+}
+
+static enum weir_status fail_when_told(void *context, const struct weir_kernel_call *call, weir_error *error)
+{
+	struct stalled *stalled = context;
+
+	(void)call, (void)error;
+	/* [relaxed] a count, here and below. [release] of `ended`: pairs with both_have_ended(). */
+	(void)weiri_fetch_add_relaxed(&stalled->begun, 1u);
+	await_word(&stalled->may_fail);
+	(void)weiri_fetch_add_release(&stalled->ended, 1u);
+	return WEIR_DATA_LOSS;
+}
+
+static enum weir_status run_on(void *context, const struct weir_kernel_call *call, weir_error *error)
+{
+	struct stalled *stalled = context;
+
+	(void)call, (void)error;
+	(void)weiri_fetch_add_relaxed(&stalled->begun, 1u);
+	await_word(&stalled->may_end);
+	(void)weiri_fetch_add_release(&stalled->ended, 1u);
+	return WEIR_OK;
+}
+
+static int both_have_begun(void *context)
+{
+	return weiri_load_relaxed(&((struct stalled *)context)->begun) == 2;
+}
+
+static int both_have_ended(void *context)
+{
+	return weiri_load_acquire(&((struct stalled *)context)->ended) == 2;
+}
+
+static void *fetch_what_never_comes(void *context)
+{
+	struct stalled *stalled = context;
+
+	/* [release] pairs with the looks of the test; so does the next. */
+	weiri_store_release(&stalled->fetcher, gettid());
+	stalled->status = try_fetch(stalled->run, 0, WEIR_NO_DEADLINE, NULL);
+	weiri_store_release(&stalled->fetcher, -1);
+	return NULL;
+}
+
+static int fetcher_sleeps(void *context)
+{
+	int number = weiri_load_acquire(&((struct stalled *)context)->fetcher);
+
+	return number > 0 && thread_is_asleep(number);
+}
+
+static int fetcher_has_returned(void *context)
+{
+	return weiri_load_acquire(&((struct stalled *)context)->fetcher) == -1;
+}
+
+static void close_it(void *context)
+{
+	const weir_error cause = {WEIR_ABORTED, "the train left"};
+
+	(void)weir_run_close(((struct stalled *)context)->run, &cause);
+}
+
+/* Changes with each raise of the signal on which the fetch sleeps. */
+static uint32_t signal_of(const struct stalled *stalled)
+{
+	return weiri_load_relaxed(&WEIRI_CONTAINER_OF(stalled->run, struct weiri_step, run)->signal.word);
+}
+
+/*
+ * Wherever the thread that closes the run stands still, the op that fails then ends the wait. That is shown
+ * up to the raise of the closing thread, which wakes the sleeper itself.
+ */
+Test(open_run, an_op_that_fails_ends_the_waits_beside_a_close_that_stalls)
+{
+	weir_graph *graph = kit_graph();
+	weir_session *session = kit_session(graph, 2);
+	weir_output x = kit_placeholder(graph, "x", WEIR_F32, scalar);
+	struct stalled stalled;
+	struct stepped call = {.call = close_it, .context = &stalled};
+	weir_node *kernels[2], *both;
+	weir_callable *callable;
+
+	stepped_or_skip();
+	cr_assert_eq(weir_op_no_op(graph, "both", &both, NULL), WEIR_OK);
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(weir_op_kernel(graph, NULL, KIT_KERNEL(i == 0 ? fail_when_told : run_on), &stalled, NULL, 0, NULL,
+		                            0, NULL, 0, NULL, &kernels[i], NULL),
+		             WEIR_OK);
+		cr_assert_eq(weir_graph_add_control(graph, kernels[i], both, NULL), WEIR_OK);
+	}
+	callable = compile_late(session, &x, 1, &x, 1, both);
+	for (size_t at = 0, stands = 1; stands != 0; at += stepped_stride(7)) {
+		pthread_t fetcher;
+		uint32_t asleep;
+
+		(void)memset(&stalled, 0, sizeof(stalled));
+		stalled.run = kit_open_run(callable);
+		kit_wait_for(both_have_begun, &stalled, "the kernels");
+		cr_assert_eq(pthread_create(&fetcher, NULL, fetch_what_never_comes, &stalled), 0);
+		kit_wait_for(fetcher_sleeps, &stalled, "the thread that fetches");
+		asleep = signal_of(&stalled);
+		stands = stepped_start(&call, at) != 0 && signal_of(&stalled) == asleep;
+		set_word(&stalled.may_fail);
+		if (stands != 0)
+			kit_wait_for(fetcher_has_returned, &stalled, "the end of the fetch");
+		stepped_finish(&call);
+		set_word(&stalled.may_end);
+		cr_assert_eq(pthread_join(fetcher, NULL), 0);
+		cr_expect(stalled.status == WEIR_DATA_LOSS || stalled.status == WEIR_ABORTED, "%d", (int)stalled.status);
+		kit_wait_for(both_have_ended, &stalled, "the ends of the kernels");
+		weir_run_release(stalled.run);
+	}
+	weir_callable_release(callable);
+	kit_end(session, graph);
 }
 
 Test(open_run, a_close_beside_a_feed_gives_the_value_or_the_cause)

@@ -549,6 +549,41 @@ Test(replicas, each_allocation_of_a_step_may_fail)
 	cr_expect(failures >= 6, "%zu", failures);
 }
 
+/* Rank 1 never comes, and the memory ends at each place of the step in turn: in the end, where the step would wait. */
+Test(replicas, a_step_without_memory_to_wait_for_other_ranks_says_so)
+{
+	struct failing_allocator failing = {.fail_count = SIZE_MAX};
+	weir_allocator allocator = failing_allocator_hooks(&failing);
+	struct weir_session_options options = {WEIR_SESSION_OPTIONS_INIT, .flags = WEIR_SESSION_NO_THREADS,
+	                                       .allocator = &allocator};
+	weir_ranks *group = two_ranks(NULL);
+	struct weir_all_reduce_options reduce = {WEIR_ALL_REDUCE_OPTIONS_INIT, weir_ranks_transport(group, 0)};
+	weir_graph *graph = kit_graph();
+	weir_output x = kit_constant(graph, kit_f32(1)), sum;
+	weir_session *session = NULL;
+	weir_callable *callable = NULL;
+	bool told_so = false;
+	weir_error error;
+
+	cr_assert_eq(weir_op_all_reduce(graph, "r", WEIR_REDUCE_SUM, &x, 1, &reduce, &sum, NULL), WEIR_OK);
+	cr_assert_eq(weir_session_create(graph, &options, &session, NULL), WEIR_OK);
+	cr_assert_eq(weir_session_compile(session, NULL, 0, &sum, 1, NULL, 0, NULL, &callable, NULL), WEIR_OK);
+	for (size_t more = 1; !told_so; more++) {
+		weir_tensor *result = NULL;
+
+		failing.fail_at = failing.asked + more;
+		cr_assert_eq(weir_callable_run(callable, NULL, &result, weir_deadline_in(KIT_PATIENCE_NS), NULL, NULL, &error),
+		             WEIR_RESOURCE_EXHAUSTED, "%s", error.message);
+		failing.fail_at = 0;
+		told_so = strcmp(error.message, "all_reduce \"r\": no memory to wait for the other ranks") == 0;
+	}
+	weir_callable_release(callable);
+	kit_end(session, graph);
+	cr_assert_eq(weir_ranks_destroy(group, NULL), WEIR_OK);
+	(void)weir_reclaim_flush(weir_deadline_in(KIT_PATIENCE_NS));
+	cr_expect_str_eq(failing_allocator_verdict(&failing), "balanced");
+}
+
 /* -- a step of replicas is one commit ----------------------------------------------------------- */
 
 static _Atomic(bool) fails;
