@@ -848,6 +848,36 @@ Test(op_section, a_step_that_cannot_wait_for_lack_of_memory_says_that_it_did_not
 	end_section(section);
 }
 
+/* The section has no memory for the operation that enters it; the session's memory is given back. */
+Test(op_section, a_step_of_a_section_without_memory_fails_and_keeps_nothing)
+{
+	struct failing_allocator scarce = {.fail_count = SIZE_MAX}, counting = {.fail_at = 0};
+	weir_allocator of_section = failing_allocator_hooks(&scarce), of_session = failing_allocator_hooks(&counting);
+	struct weir_critical_section_options named = {WEIR_CRITICAL_SECTION_OPTIONS_INIT, .name = "cs",
+	                                              .allocator = &of_section};
+	struct weir_session_options options = {WEIR_SESSION_OPTIONS_INIT, .flags = WEIR_SESSION_NO_THREADS,
+	                                       .allocator = &of_session};
+	weir_critical_section *section = NULL;
+	weir_graph *graph = kit_graph();
+	weir_output one = kit_constant(graph, kit_f32(1)), out;
+	weir_session *session = NULL;
+	weir_tensor *result = NULL;
+	weir_error error;
+
+	cr_assert_eq(weir_critical_section_create(&named, &section, NULL), WEIR_OK);
+	out = guarded(graph, "cs", section, &one.node, 1, one);
+	cr_assert_eq(weir_session_create(graph, &options, &session, NULL), WEIR_OK);
+	scarce.fail_at = scarce.asked + 1;
+	cr_expect_eq(weir_session_run(session, NULL, 0, &out, 1, &result, NULL, 0, WEIR_NO_DEADLINE, NULL, &error),
+	             WEIR_RESOURCE_EXHAUSTED);
+	cr_expect_not_null(strstr(error.message, "critical section \"cs\""), "%s", error.message);
+	scarce.fail_at = 0;
+	cr_expect_eq(kit_fetch_f32(session, out), 1);
+	kit_end(session, graph);
+	end_section(section);
+	cr_expect_str_eq(failing_allocator_verdict(&counting), "balanced");
+}
+
 /* A body that was tied in part runs inside as a whole, or not at all. */
 static enum weir_status build_in_part(const weir_allocator *failing, void *context)
 {

@@ -8,6 +8,7 @@
 
 #include "failing_allocator.h"
 #include "graph_kit.h"
+#include "stepped.h"
 #include "var/version.h"
 
 #define OK(call) cr_assert_eq((call), WEIR_OK, "%s: %s", #call, error.message)
@@ -232,6 +233,48 @@ Test(optimizer, slots_are_variables_with_names_and_shared_by_all_steps)
 	cr_expect_str_eq(error.message, "weir_optimizer_destroy: a graph still has a step of optimizer \"adam\"");
 	OK(weir_graph_destroy(graph, &error));
 	destroy_optimizer(optimizer);
+	for (int i = 0; i < 2; i++)
+		weir_var_destroy(vars[i], NULL);
+}
+
+/* Room for what one variable needs, and one more, which stays NULL. */
+struct listing {
+	weir_optimizer *optimizer;
+	weir_var *all[4];
+	enum weir_status status;
+};
+
+static void list_three(void *context)
+{
+	struct listing *listing = context;
+
+	listing->status = weir_optimizer_variables(listing->optimizer, listing->all, 3, NULL);
+}
+
+/* Wherever the list stands still while another step adds slots, it writes no more than it was asked for. */
+Test(optimizer, a_list_beside_a_new_step_stays_in_its_room)
+{
+	struct listing listing;
+	struct stepped call = {.call = list_three, .context = &listing};
+	weir_var *vars[2] = {kit_var("weights", kit_f32(1)), kit_var("bias", kit_f32(2))};
+
+	stepped_or_skip();
+	for (size_t at = 0, stands = 1; stands != 0; at += stepped_stride(1)) {
+		weir_graph *graph = kit_graph();
+		weir_output g = kit_constant(graph, kit_f32(1)), step;
+		weir_error error;
+
+		listing = (struct listing){.optimizer = optimizer_of(WEIR_OPTIMIZER_ADAM)};
+		OK(weir_op_apply(graph, NULL, listing.optimizer, &vars[0], &g, 1, &step, NULL, &error));
+		stands = (size_t)stepped_start(&call, at);
+		OK(weir_op_apply(graph, NULL, listing.optimizer, &vars[1], &g, 1, &step, NULL, &error));
+		stepped_finish(&call);
+		cr_expect(listing.status == WEIR_OK || listing.status == WEIR_OUT_OF_RANGE);
+		cr_expect(listing.status != WEIR_OK || listing.all[2] != NULL);
+		cr_expect_null(listing.all[3], "stopped at %zu", at);
+		OK(weir_graph_destroy(graph, &error));
+		destroy_optimizer(listing.optimizer);
+	}
 	for (int i = 0; i < 2; i++)
 		weir_var_destroy(vars[i], NULL);
 }
