@@ -107,7 +107,8 @@ int main(void)
 	weir_tensor_release(first);
 	failed = run();
 	weir_urcu_detach(host, NULL);
-	failed |= weir_reclaim_flush(0) != WEIR_OK || weir_var_destroy(table, NULL) != WEIR_OK;
+	failed |= weir_reclaim_flush(weir_deadline_in(UINT64_C(60000000000))) != WEIR_OK ||
+	          weir_var_destroy(table, NULL) != WEIR_OK;
 	(void)printf("%d tables were published; %ld requests were routed, each by one table\n", TABLES, (long)routed);
 	return failed || torn != 0;
 }

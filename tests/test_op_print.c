@@ -23,7 +23,7 @@ static enum weir_status write_page(void *context, const char *text, size_t size,
 	cr_assert_lt(page->used + size, sizeof(page->text));
 	(void)memcpy(page->text + page->used, text, size + 1);
 	page->used += size;
-	if (page->status != WEIR_OK && error != NULL)
+	if (page->status != WEIR_OK)
 		(void)snprintf(error->message, sizeof(error->message), "the page is full");
 	return page->status;
 }
@@ -226,6 +226,13 @@ Test(op_print, a_graph_is_printed_as_text_and_as_dot)
 	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
 }
 
+static enum weir_status write_nowhere(void *context, const char *text, size_t size, weir_error *error)
+{
+	(void)context, (void)text, (void)size;
+	cr_assert_not_null(error);
+	return WEIR_UNAVAILABLE;
+}
+
 Test(op_print, a_graph_that_cannot_be_printed_is_reported)
 {
 	weir_var *var = kit_var("w", kit_f32(0));
@@ -238,6 +245,11 @@ Test(op_print, a_graph_that_cannot_be_printed_is_reported)
 	cr_expect_eq(weir_graph_print(graph, (enum weir_graph_format)7, write_page, &page, NULL), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_graph_print(graph, WEIR_GRAPH_DOT, write_page, &page, &error), WEIR_DATA_LOSS);
 	cr_expect_eq(page.calls, 1, "nothing is written after a failure");
+	cr_expect_eq(error.code, WEIR_DATA_LOSS);
+	cr_expect_str_eq(error.message, "weir_graph_print: the writer failed: the page is full");
+	cr_expect_eq(weir_graph_print(graph, WEIR_GRAPH_DOT, write_nowhere, &page, &error), WEIR_UNAVAILABLE);
+	cr_expect_str_eq(error.message, "weir_graph_print: the writer failed: WEIR_UNAVAILABLE");
+	cr_expect_eq(weir_graph_print(graph, WEIR_GRAPH_DOT, write_nowhere, &page, NULL), WEIR_UNAVAILABLE);
 	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
 	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
 }

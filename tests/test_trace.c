@@ -299,7 +299,8 @@ static enum weir_status fail_once(void *context, const char *bytes, size_t size,
 {
 	struct failing_file *file = context;
 
-	(void)bytes, (void)size, (void)error;
+	(void)bytes, (void)size;
+	cr_assert_not_null(error);
 	return ++file->calls == file->fail_at ? WEIR_DATA_LOSS : WEIR_OK;
 }
 
@@ -322,8 +323,10 @@ Test(trace, a_writer_that_fails_ends_the_writing)
 	cr_expect_geq(never.calls, 5);
 	for (int fail_at = 1; fail_at <= never.calls; fail_at++) {
 		struct failing_file file = {0, fail_at};
+		weir_error error;
 
-		cr_expect_eq(weir_trace_write(trace, fail_once, &file, NULL), WEIR_DATA_LOSS, "call %d", fail_at);
+		cr_expect_eq(weir_trace_write(trace, fail_once, &file, &error), WEIR_DATA_LOSS, "call %d", fail_at);
+		cr_expect_str_eq(error.message, "weir_trace_write: the writer failed: WEIR_DATA_LOSS");
 		cr_expect_eq(file.calls, fail_at);
 	}
 	kit_end(caller.session, graph);

@@ -108,7 +108,8 @@ WEIR_API enum weir_status weir_graph_add_control(weir_graph *graph, weir_node *b
 
 /*
  * Writes `size` bytes of text, which are followed by a terminator that is not part of them. Any
- * status except WEIR_OK ends the call that writes, which returns that status.
+ * status except WEIR_OK ends the call that writes, which returns that status. `error` is never NULL;
+ * it may explain the status.
  */
 typedef enum weir_status weir_write_fn(void *context, const char *text, size_t size,
                                        weir_error *error);

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "graph/writer.h"
 
 struct printer {
 	weir_write_fn *write;
@@ -24,7 +25,7 @@ struct printer {
 static void put(struct printer *to, const char *text)
 {
 	if (to->status == WEIR_OK && text[0] != '\0')
-		to->status = to->write(to->context, text, strlen(text), to->error);
+		to->status = weiri_write(to->write, to->context, text, strlen(text), "weir_graph_print", to->error);
 }
 
 static void WEIR_PRINTF(2, 3) put_format(struct printer *to, const char *format, ...)

@@ -12,6 +12,7 @@
 #include "base/options.h"
 #include "graph/layout.h"
 #include "graph/node_map.h"
+#include "graph/writer.h"
 #include "session/function.h"
 #include "session/session.h"
 #include "session/step.h"
@@ -109,7 +110,7 @@ static enum weir_status write_words(weir_write_fn *write, void *context, const u
 		for (size_t i = 0; i < now * 8; i++)
 			bytes[i] = (char)(words[i / 8] >> i % 8 * 8 & 0xff);
 		bytes[now * 8] = '\0';
-		status = write(context, bytes, now * 8, error);
+		status = weiri_write(write, context, bytes, now * 8, "weir_trace_write", error);
 		words += now;
 		count -= now;
 	}

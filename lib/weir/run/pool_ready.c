@@ -108,7 +108,7 @@ enum weir_status weir_pool_readable_fd(weir_pool *pool, int *fd, weir_error *err
 		                  pool == NULL ? "pool" : "fd");
 	if (pool->thread_count != 0)
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
-		                  "weir_pool_readable_fd: the pool has %zu worker%s, which take the tasks", pool->thread_count,
+		                  "weir_pool_readable_fd: the pool has %zu worker%s to take the tasks", pool->thread_count,
 		                  WEIRI_S(pool->thread_count));
 	ready = get(pool);
 	if (ready == NULL)
