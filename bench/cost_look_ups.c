@@ -36,6 +36,14 @@ static void read_peek(void)
 	sink = weir_read_section_peek(&reading, cost_vars[0])->version;
 }
 
+/* Begun again: the thread has begun and ended it before. */
+static void read_section_of_1(void)
+{
+	must(weir_read_section_begin(&reading));
+	sink = weir_read_section_peek(&reading, cost_vars[0])->version;
+	must(weir_read_section_end(&reading));
+}
+
 static void read_section_of_16(void)
 {
 	uint64_t sum = 0;
@@ -111,6 +119,7 @@ static void next_release(void)
 
 static const struct cost_operation operations[] = {
 	{"variable read in a section", reading_begin, nothing, read_peek, nothing, reading_end},
+	{"section of 1 read", cost_vars_begin, nothing, read_section_of_1, nothing, cost_vars_end},
 	{"section of 16 reads", cost_vars_begin, nothing, read_section_of_16, nothing, cost_vars_end},
 #if defined(WEIR_BENCH_URCU_PEEK)
 	{"variable read in a section of liburcu", cost_vars_begin, nothing, urcu_peek, nothing, cost_vars_end},

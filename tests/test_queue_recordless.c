@@ -1,6 +1,6 @@
 /*
  * test_queue_recordless.c - threads that have no record and no memory for one: what they can still
- * do for waiting operations, and how a thread avoids that state.
+ * do for waiting operations, what a read section tells them, and how a thread avoids that state.
  *
  * If the process has jemalloc, the default allocator uses its sized calls. Here this file defines
  * them, so that the allocations of one thread can fail.
@@ -12,6 +12,7 @@
 #include <weir/flow/keyed_join.h>
 #include <weir/flow/map_staging.h>
 #include <weir/flow/staging.h>
+#include <weir/read_section.h>
 #include <weir/value.h>
 #include <weir/watch.h>
 
@@ -63,6 +64,40 @@ static void *prepare_without_memory(void *status)
 	*(enum weir_status *)status = weir_reclaim_prepare_thread();
 	without_memory = 0;
 	return NULL;
+}
+
+static void *read_without_memory(void *context)
+{
+	weir_var *var = context;
+	weir_read_section section = {WEIR_READ_SECTION_INIT};
+
+	without_memory = 1;
+	for (int i = 0; i < 2; i++) {
+		cr_expect_eq(weir_read_section_begin(&section), WEIR_RESOURCE_EXHAUSTED);
+		cr_expect_null(weir_read_section_peek(&section, var));
+		cr_expect_eq(weir_read_section_end(&section), WEIR_FAILED_PRECONDITION);
+	}
+	without_memory = 0;
+	for (int i = 0; i < 2; i++) {
+		cr_expect_eq(weir_read_section_begin(&section), WEIR_OK);
+		cr_expect_not_null(weir_read_section_peek(&section, var));
+		cr_expect_eq(weir_read_section_end(&section), WEIR_OK);
+	}
+	return NULL;
+}
+
+Test(queue_recordless, a_section_without_memory_for_the_record_shows_nothing)
+{
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .kind = WEIR_VAR_INLINE, .size = sizeof(uint64_t)};
+	uint64_t value = 1;
+	weir_var *var = NULL;
+	pthread_t thread;
+
+	cr_assert_eq(weir_var_create_value(WEIR_VALUE_OF(value), &options, &var, NULL), WEIR_OK);
+	occupy_idle_records();
+	cr_assert_eq(pthread_create(&thread, NULL, read_without_memory, var), 0);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
 }
 
 Test(queue_recordless, a_thread_that_cannot_be_prepared_is_told_so)

@@ -6,7 +6,8 @@
  * short time: a request that looks at ten settings, a loop over the rows of an index. Do not keep
  * values beyond the section: take a handle (weir/var.h), or retain the tensor. For one variable that
  * a thread reads for a long time use weir/var_cache.h. Peeks of one section are not of one instant:
- * for that use weir_read_section_snapshot(), or weir_var_snapshot() for handles.
+ * for that use weir_read_section_snapshot(), or weir_var_snapshot() for handles. A thread that begins
+ * sections again and again should keep the object: from its second begin on, begin and end need no call.
  *
  *     weir_read_section section = {WEIR_READ_SECTION_INIT};
  *
@@ -20,10 +21,10 @@
  *
  * | call                    | threads | progress  | blocks on | allocates | signal-safe |
  * |-------------------------|---------|-----------|-----------|-----------|-------------|
- * | weir_read_section_begin | one     | wait-free | nothing   | no        | yes (1)     |
+ * | weir_read_section_begin, _begin_by_call | one | wait-free | nothing | no | yes (1) |
  * | weir_read_section_peek, _find | one | wait-free | nothing | no        | yes (1)     |
  * | weir_read_section_snapshot | one  | lock-free | nothing   | no        | yes (1, 2)  |
- * | weir_read_section_end   | one     | wait-free | nothing   | no        | yes (1)     |
+ * | weir_read_section_end, _end_by_call | one | wait-free | nothing | no | yes (1) |
  *
  * (1) A thread's first call of Weir, whichever it is, allocates its record. A signal handler may
  *     call these only on a thread that has a record (see weir_reclaim_prepare_thread()) and whose
@@ -39,11 +40,11 @@
  *
  * | call                    | at most                                            |
  * |-------------------------|----------------------------------------------------|
- * | weir_read_section_begin | 10                                                 |
+ * | weir_read_section_begin | 16                                                 |
  * | weir_read_section_peek  | 13 + 4r; mostly 4 (3)                              |
  * | weir_read_section_find  | 9 + 4r                                             |
  * | weir_read_section_snapshot of k | 20 + 11k with no collection or write under way, mostly 3 + 3k (3); else no bound |
- * | weir_read_section_end   | 8, waking a writer included                        |
+ * | weir_read_section_end   | 7; 23 to wake a writer                             |
  *
  * Memory. An open section pins the versions that existed when it began, and those that were created
  * before its last read. A thread that is stopped in a section pins only what existed when it
@@ -90,8 +91,8 @@
 WEIR_BEGIN_DECLS
 
 /*
- * All fields except the first are private; 0 before the begin and after the end. The layout is part
- * of the binary interface: programs contain the inlined code of weir_read_section_peek().
+ * All fields except the first are private, and 0 before the first begin. The layout is part of the
+ * binary interface: programs contain the inlined code of the calls below.
  */
 typedef struct weir_read_section {
 	size_t struct_size;       /* WEIR_READ_SECTION_INIT sets it */
@@ -183,6 +184,90 @@ WEIR_API enum weir_status weir_read_section_snapshot(const weir_read_section *se
  * @since 0.1
  */
 WEIR_API enum weir_status weir_read_section_end(weir_read_section *section);
+
+/*
+ * What the inlined begin and end know of a thread. Private; the layout is part of the binary
+ * interface.
+ */
+struct weir_reader {
+	uint64_t others[8];
+	uint64_t lo;     /* the first era that is reserved; 0 outside of sections */
+	uint64_t hi;     /* the last one */
+	uint64_t fenced; /* while this is the era, a begin needs no fence; not 0: an end needs none */
+	uint64_t shut;   /* is 0; an ended section that may begin again on this thread leads to it */
+	uint32_t open;   /* how many sections are open */
+	uint32_t poke;   /* not 0: wake a writer at the end */
+};
+
+/*
+ * The inlined begin and end, in programs for x86-64. The first begin of a section on a thread, and all
+ * that is unusual, is left to the functions. So are all calls in shared libraries and plug-ins, which
+ * would need a call to find the thread, and those on other machines: there, compilers keep the address of
+ * a thread-local over calls, and a coroutine may continue on another thread.
+ */
+#if defined(__GNUC__) && defined(__x86_64__) && defined(__LP64__) && \
+	(!defined(__PIC__) || defined(__PIE__))
+
+/* Of the calling thread; NULL before its first call of Weir. */
+WEIR_API extern __thread struct weir_reader *weir_reader_mine;
+
+/* The same as weir_read_section_begin() and _end(), never inlined. */
+WEIR_API enum weir_status weir_read_section_begin_by_call(weir_read_section *section);
+WEIR_API enum weir_status weir_read_section_end_by_call(weir_read_section *section);
+
+/*
+ * The order of the accesses matters: lib/weir/var/read_section.c. The comparisons of `era` and `reserved` with
+ * NULL are for gcc: where it knows that a section was never begun, it would warn of what cannot happen.
+ */
+extern inline __attribute__((gnu_inline)) enum weir_status weir_read_section_begin(
+	weir_read_section *section)
+{
+	struct weir_reader *reader = weir_reader_mine;
+
+	if (__builtin_expect(section != NULL && section->era != NULL &&
+	                         (uintptr_t)section->reserved ==
+	                             (uintptr_t)reader + offsetof(struct weir_reader, shut) &&
+	                         __atomic_load_n(&reader->lo, __ATOMIC_RELAXED) == 0,
+	                     1)) {
+		uint64_t era = __atomic_load_n(section->era, __ATOMIC_SEQ_CST);
+
+		__atomic_store_n(&reader->hi, era, __ATOMIC_RELEASE);
+		__atomic_store_n(&reader->lo, era, __ATOMIC_RELEASE);
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		if (__builtin_expect(__atomic_load_n(&reader->fenced, __ATOMIC_RELAXED) == era, 1)) {
+			__atomic_store_n(&reader->open, 1u, __ATOMIC_RELAXED);
+			section->reserved = &reader->hi;
+			return WEIR_OK;
+		}
+		__atomic_store_n(&reader->lo, 0u, __ATOMIC_RELEASE);
+	}
+	return weir_read_section_begin_by_call(section);
+}
+
+extern inline __attribute__((gnu_inline)) enum weir_status weir_read_section_end(
+	weir_read_section *section)
+{
+	struct weir_reader *reader = weir_reader_mine;
+
+	if (__builtin_expect(section != NULL && section->reserved != NULL &&
+	                         (uintptr_t)section->reserved ==
+	                             (uintptr_t)reader + offsetof(struct weir_reader, hi) &&
+	                         __atomic_load_n(&reader->open, __ATOMIC_RELAXED) == 1 &&
+	                         __atomic_load_n(&reader->fenced, __ATOMIC_RELAXED) != 0 &&
+	                         section->outer == 0,
+	                     1)) {
+		section->reserved = &reader->shut;
+		__atomic_store_n(&reader->open, 0u, __ATOMIC_RELAXED);
+		__atomic_store_n(&reader->lo, 0u, __ATOMIC_RELEASE);
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		if (__builtin_expect(__atomic_load_n(&reader->poke, __ATOMIC_RELAXED) == 0, 1))
+			return WEIR_OK;
+		/* The library's end wakes the writer. */
+		(void)weir_read_section_begin_by_call(section);
+	}
+	return weir_read_section_end_by_call(section);
+}
+#endif
 
 WEIR_END_DECLS
 

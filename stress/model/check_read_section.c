@@ -87,14 +87,19 @@ static void assign(int64_t value)
 	assign_to(scene.x, value);
 }
 
+static void begin_again(weir_read_section *section)
+{
+	weir_model_call_begins(BEGIN);
+	weir_model_assert(weir_read_section_begin(section) == WEIR_OK);
+	weir_model_call_ends(BEGIN);
+}
+
 static weir_read_section begun(void)
 {
 	weir_read_section section = {WEIR_READ_SECTION_INIT};
 
 	(void)weiri_record_get(); /* the bounds apply to a thread that has a record */
-	weir_model_call_begins(BEGIN);
-	weir_model_assert(weir_read_section_begin(&section) == WEIR_OK);
-	weir_model_call_ends(BEGIN);
+	begin_again(&section);
 	return section;
 }
 
@@ -222,13 +227,54 @@ static void write_in_a_section_beside_a_peek(void *context, size_t who)
 		look_twice(peek, peek);
 }
 
-/* With no budget a writer waits until the section ends, and is woken then: it does not look again by itself. */
+/* The thread has ended this section before, so the inlined begin and end do what the library's do. */
+static void begin_again_and_peek(size_t sections)
+{
+	weir_read_section section = begun();
+	const weir_read *read;
+
+	end(&section);
+	for (size_t i = 0; i < sections; i++) {
+		begin_again(&section);
+		read = peek(&section);
+		weir_model_assert(weir_read_section_begin(&section) == WEIR_FAILED_PRECONDITION);
+		(void)value_of(read);
+		end(&section);
+		weir_model_assert(weir_read_section_peek(&section, scene.x) == NULL);
+		weir_model_assert(weir_read_section_end(&section) == WEIR_FAILED_PRECONDITION);
+	}
+}
+
+static void begin_again_beside_assigns(void *context, size_t who)
+{
+	(void)context;
+	if (who == 0)
+		write_x();
+	else
+		begin_again_and_peek(1);
+}
+
+static void begin_twice_again_beside_assigns(void *context, size_t who)
+{
+	(void)context;
+	if (who == 0)
+		write_x();
+	else
+		begin_again_and_peek(2);
+}
+
+/* The writer waits until the section ends, and is woken then: it does not look again by itself. */
+static void leave_no_budget(size_t who)
+{
+	if (who != 0)
+		return;
+	weiri_reclaim_look_again_ns = WEIR_NO_DEADLINE;
+	weir_reclaim_set_budget(1);
+}
+
 static void over_the_budget(void *context, size_t who)
 {
-	if (who == 0) {
-		weiri_reclaim_look_again_ns = WEIR_NO_DEADLINE;
-		weir_reclaim_set_budget(1);
-	}
+	leave_no_budget(who);
 	peeks_beside_assigns(context, who);
 }
 
@@ -257,6 +303,12 @@ static void one_saw_the_other(void *context)
 {
 	weir_model_assert(scene.saw[0] == 1 || scene.saw[1] == 1);
 	finish(context);
+}
+
+static void begin_again_over_the_budget(void *context, size_t who)
+{
+	leave_no_budget(who);
+	begin_again_beside_assigns(context, who);
 }
 
 /* The thread ends with its section open. */
@@ -520,7 +572,7 @@ static void use_after_the_end(void *context, size_t who)
 }
 
 enum progress { WAITS, GOES_ON };
-enum { SYMMETRIC = 3 }; /* this many scopes, from the first, are also run with membarrier refused */
+enum { SYMMETRIC = 5 }; /* this many scopes, from the first, are also run with membarrier refused */
 
 static const struct scope {
 	const char *name;
@@ -538,6 +590,13 @@ static const struct scope {
      GOES_ON},
 	{"read_section_peek_x2_beside_3_assigns_over_the_budget", 2, over_the_budget, setup, finish, 3, LARGE_VALUES,
      WAITS},
+	{"read_section_again_beside_2_assigns_over_the_budget", 2, begin_again_over_the_budget, setup, finish, 2,
+     LARGE_VALUES, WAITS},
+	{"read_section_again_beside_2_assigns_and_collects", 2, begin_again_beside_assigns, setup, finish, 2, LARGE_VALUES,
+     GOES_ON},
+	{"read_section_again_beside_1_assign", 2, begin_again_beside_assigns, setup, finish, 1, SMALL_VALUES, GOES_ON},
+	{"read_section_again_x2_beside_1_assign_and_collect", 2, begin_twice_again_beside_assigns, setup, finish, 1,
+     LARGE_VALUES, GOES_ON},
 	{"read_section_peek_x2_beside_2_assigns", 2, peeks_beside_assigns, setup, finish, 2, SMALL_VALUES, GOES_ON},
 	{"read_section_find_beside_2_assigns", 2, find_beside_assigns, setup, finish, 2, SMALL_VALUES, GOES_ON},
 	{"read_section_aborted_peek_x2_beside_1_assign_and_collect", 2, peeks_beside_assigns, setup_aborted, finish, 1,
@@ -598,9 +657,9 @@ static void bounds_of(const struct scope *scope, int has_fences, uint32_t bounds
 	uint32_t rounds = scope->size == LARGE_VALUES ? 2 : 0, wake = scope->progress == WAITS ? 3 : 0,
 			 fence = has_fences != 0;
 
-	bounds[BEGIN] = 10;
+	bounds[BEGIN] = 16;
 	bounds[PEEK] = 13 + 4 * rounds;
-	bounds[END] = 8 - (3 - wake) - (1 - fence);
+	bounds[END] = wake != 0 ? 23 : 5 + 2 * fence;
 	bounds[FIND] = 9 + 4 * rounds;
 	if (scope->thread == snapshots_alone)
 		bounds[SNAPSHOT] = 3 + 3 * 2;

@@ -1,6 +1,6 @@
 /*
  * uses.h - what a program of older headers does with the library of today. It includes no header of
- * the library: tests/test_older_1.c and _2.c have chosen a form, and calls.h says what forms are.
+ * the library: tests/test_older_1.c to _3.c have chosen a form, and calls.h says what forms are.
  *
  * scripts/check_releases also runs these tests with a later library, in which the section and other
  * structs have grown; OLDER_THAN_ITS_LIBRARY is defined there.
@@ -85,6 +85,11 @@ static weir_read_section begun(void)
 	return section;
 }
 
+static void begin(weir_read_section *section)
+{
+	cr_assert_eq(weir_read_section_begin(section), WEIR_OK);
+}
+
 static void end(weir_read_section *section)
 {
 	cr_assert_eq(weir_read_section_end(section), WEIR_OK);
@@ -144,6 +149,29 @@ Test(older, a_peek_calls_where_reserved_leads_to_0)
 	cr_expect_null(weir_read_section_peek(&asking, NULL));
 	end(&section);
 	cr_assert_eq(weir_var_destroy(empty, NULL), WEIR_OK);
+	destroy(var);
+}
+
+Test(older, a_section_begins_again)
+{
+	weir_var *var = variable();
+	weir_read_section section = begun(), inner = {WEIR_READ_SECTION_INIT};
+
+	end(&section);
+	for (int64_t i = 0; i < 100; i++) {
+		begin(&section);
+		cr_expect_eq(weir_read_section_begin(&section), WEIR_FAILED_PRECONDITION);
+		expect_value(weir_read_section_peek(&section, var), i);
+		begin(&inner);
+		assign(var, i + 1);
+		expect_value(weir_read_section_peek(&inner, var), i + 1);
+		cr_expect_eq(weir_read_section_end(&section), WEIR_FAILED_PRECONDITION, "the inner one is open");
+		end(&inner);
+		expect_value(weir_read_section_peek(&section, var), i + 1);
+		end(&section);
+		cr_expect_null(weir_read_section_peek(&section, var), "it has ended");
+		cr_expect_eq(weir_read_section_end(&section), WEIR_FAILED_PRECONDITION);
+	}
 	destroy(var);
 }
 
@@ -247,7 +275,7 @@ Test(older, peeks_follow_a_writer)
 {
 	weir_var *var = variable();
 	struct longer longer = longer_section();
-	weir_read_section section;
+	weir_read_section section, again = {WEIR_READ_SECTION_INIT};
 	pthread_t writer;
 	int64_t last = 0;
 
@@ -256,6 +284,9 @@ Test(older, peeks_follow_a_writer)
 		section = begun();
 		last = last_of_peeks(&section, var, last);
 		end(&section);
+		begin(&again);
+		last = last_of_peeks(&again, var, last);
+		end(&again);
 		cr_assert_eq(weir_read_section_begin(&longer.section), WEIR_OK);
 		last = last_of_peeks(&longer.section, var, last);
 		end(&longer.section);

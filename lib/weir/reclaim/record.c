@@ -68,6 +68,8 @@
 
 _Atomic(uint32_t) weiri_ways_asked;
 WEIRI_TLS struct weiri_record *weiri_record_mine;
+/* The same variable, for the inlined code of weir/read_section.h. */
+WEIR_API extern WEIRI_TLS struct weiri_record *weir_reader_mine __attribute__((alias("weiri_record_mine")));
 _Atomic(struct weiri_record *) weiri_records;
 
 static pthread_once_t process_once = PTHREAD_ONCE_INIT;

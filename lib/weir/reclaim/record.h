@@ -42,24 +42,27 @@ struct weiri_record {
 	 */
 	alignas(WEIRI_RECORD_SIZE) struct weiri_slot slots[WEIRI_SLOTS];
 
-	/* Written only by the owner; read by collectors. lo is 0 outside a section. */
+	/*
+	 * Written only by the owner; read by collectors. lo is 0 outside a section. Programs contain code that knows the
+	 * first six fields, by weir/read_section.h (struct weir_reader).
+	 */
 	alignas(WEIRI_LINE) _Atomic(uint64_t) lo;
 	_Atomic(uint64_t) hi;
-	_Atomic(uint32_t) snapshot_used; /* snapshot slots from this index up were never used */
-	_Atomic(uint8_t) picking;        /* 1 while a slot is picked: handlers then use references */
+	_Atomic(uint64_t) fenced;        /* announce.h; for the owner alone. 0: none */
+	uint64_t shut;                   /* is 0: the last era that an ended read section reserves */
+	_Atomic(uint32_t) read_sections; /* how many the owner has open: var/read_section.c */
 	/*
 	 * Set by a writer that waits for memory, cleared by the thread that releases a handle. It is on
 	 * the owner's line because every release reads it.
 	 */
 	_Atomic(uint32_t) poke;
-	_Atomic(uint32_t) waits;           /* 1 if memory_waiters (admit.c) counts the owner */
+	_Atomic(uint16_t) snapshot_used;   /* snapshot slots from this index up were never used */
+	_Atomic(uint8_t) picking;          /* 1 while a slot is picked: handlers then use references */
+	_Atomic(uint8_t) waits;            /* 1 if memory_waiters (admit.c) counts the owner */
 	_Atomic(uint32_t) snapshots_ahead; /* how many snapshots will advance the clock at once */
-	_Atomic(uint32_t) read_sections;   /* how many the owner has open: var/read_section.c */
 	_Atomic(uint32_t) magazine_bytes;  /* at least what the lists of the magazine have */
 	_Atomic(uint32_t) magazine_grant;  /* how much they may have */
-	/* announce.h. `fenced` is for the owner alone. 0: none */
-	_Atomic(uint64_t) announced;
-	_Atomic(uint64_t) fenced;
+	_Atomic(uint64_t) announced;       /* announce.h; 0: none */
 
 	/* The owner pushes; any collector takes a whole stack and pushes back what must stay. */
 	alignas(WEIRI_LINE) _Atomic(struct weiri_retired *) retired[WEIRI_STACKS];

@@ -102,7 +102,7 @@ static inline struct weiri_slot *weiri_snapshot_slot_find(struct weiri_record *r
 		 * snapshot_slots_used().
 		 */
 		if (weiri_load_relaxed(&record->snapshot_used) <= i)
-			weiri_store_relaxed(&record->snapshot_used, (uint32_t)i + 1);
+			weiri_store_relaxed(&record->snapshot_used, (uint16_t)(i + 1));
 		return &record->snapshot_slots[i];
 	}
 	return NULL;

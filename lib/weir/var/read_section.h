@@ -8,12 +8,20 @@
 
 #include "reclaim/record.h"
 
+/* Returns true if the section is open, on whichever thread: R2 of read_section.c. */
+static inline bool weiri_read_section_is_open(const weir_read_section *section)
+{
+	const struct weiri_record *record = section->record;
+
+	return record != NULL && section->reserved != &record->shut;
+}
+
 /* Returns the record in which the section is open, or NULL if it is not open on this thread. */
 static inline struct weiri_record *weiri_read_section_record(const weir_read_section *section)
 {
-	struct weiri_record *record = section->record;
+	struct weiri_record *mine = weiri_record_mine;
 
-	return record != NULL && record == weiri_record_mine ? record : NULL;
+	return section->record == mine && weiri_read_section_is_open(section) ? mine : NULL;
 }
 
 #endif
