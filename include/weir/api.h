@@ -20,7 +20,7 @@
  * and before C++20 alone, with assignments for the rest. Fields that are left out are 0: the
  * default. Before C++20, -Wextra warns of fields that the braces leave out, but not of this:
  *     struct weir_queue_options options{};
- *     options.struct_size = WEIR_QUEUE_OPTIONS_INIT;
+ *     options.struct_size = sizeof(options);
  */
 #if defined(__cplusplus) && __cplusplus < 202002L
 #define WEIR_STRUCT_SIZE(type) sizeof(type)

@@ -212,9 +212,9 @@ WEIR_API void weir_read_release_many(weir_read reads[], size_t count);
 
 /*
  * Takes handles on the versions that vars[0 .. count-1] have at one instant during the call. It
- * stops no other thread. It starts again if a variable has a version that is newer than the clock:
- * it then advances the clock, and so do the next snapshots of the thread at once. It starts again
- * further only if, while it is under way, an era begins (with a collection of retired memory or ahead
+ * stops no other thread. If a variable has a version that is newer than the clock, it advances the clock
+ * and starts again; the next 16 snapshots of the thread then advance the clock before they read. It starts
+ * again further only if, while it is under way, an era begins (with a collection of retired memory or ahead
  * of one, or with a grace period of weir/urcu.h) and afterwards one of the variables changes twice.
  * Beside a busy writer this happens once in hundreds of writes. A variable may occur twice. count 0
  * succeeds. On any failure no handle is held.
