@@ -25,26 +25,34 @@ static _Atomic(uint32_t) stop_the_next;               /* 1: the next membarrier 
 static _Atomic(uint32_t) under_way_now, most_at_once; /* membarriers at one time: now, and the most so far */
 static _Atomic(uint32_t) all_stop;                    /* 1: each membarrier waits until this is 0 */
 
-static _Atomic(uint64_t) ahead_ns; /* that the clock is ahead of the real one */
+/* The time by the monotonic clock, which then stands still but for tests, and for membarriers of this many ns. 0: it runs. */
+static _Atomic(uint64_t) frozen_ns, takes_ns;
 
 int clock_gettime(clockid_t clock, struct timespec *time)
 {
-	uint64_t ahead = clock == CLOCK_MONOTONIC ? weiri_load_relaxed(&ahead_ns) : 0;
+	uint64_t frozen = weiri_load_relaxed(&frozen_ns);
 	static _Atomic(void *) found;
 	int (*there)(clockid_t, struct timespec *);
-	int result;
 
+	if (clock == CLOCK_MONOTONIC && frozen != 0) {
+		*time = (struct timespec){(time_t)(frozen / 1000000000u), (long)(frozen % 1000000000u)};
+		return 0;
+	}
 	if (weiri_load_relaxed(&found) == NULL)
 		weiri_store_relaxed(&found, dlsym(RTLD_NEXT, "clock_gettime"));
 	*(void **)&there = weiri_load_relaxed(&found);
-	result = there(clock, time);
-	if (ahead != 0) {
-		uint64_t nanoseconds = (uint64_t)time->tv_nsec + ahead;
+	return there(clock, time);
+}
 
-		time->tv_sec += (time_t)(nanoseconds / 1000000000u);
-		time->tv_nsec = (long)(nanoseconds % 1000000000u);
-	}
-	return result;
+/* The clock stands still from here on, at an odd time. */
+static inline void freeze_the_clock(void)
+{
+	weiri_store_relaxed(&frozen_ns, weir_now_ns() | 1);
+}
+
+static inline void advance_the_clock(uint64_t nanoseconds)
+{
+	weiri_fetch_add_relaxed(&frozen_ns, nanoseconds);
 }
 
 long syscall(long number, ...);
@@ -87,6 +95,8 @@ long syscall(long number, ...)
 	result = there(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5]);
 	while (weir_now_ns() < until)
 		;
+	if (is_fence && weiri_load_relaxed(&takes_ns) != 0)
+		advance_the_clock(weiri_load_relaxed(&takes_ns));
 	if (is_fence)
 		weiri_fetch_sub_relaxed(&under_way_now, 1u);
 	return result;

@@ -429,6 +429,18 @@ Test(magazine, a_collection_gives_back_what_a_lowered_budget_leaves_no_room_for)
 	end();
 }
 
+Test(magazine, what_is_kept_may_fill_the_budget_and_not_exceed_it)
+{
+	begin();
+	flush_all();
+	weir_reclaim_set_budget(SMALL_BUDGET);
+	cr_expect(weiri_budget_keep(WEIRI_KEPT_SPARES, SMALL_BUDGET, SMALL_BUDGET));
+	cr_expect_not(weiri_budget_keep(WEIRI_KEPT_MAGAZINES, 1, SMALL_BUDGET));
+	weiri_budget_give(WEIRI_KEPT_SPARES, SMALL_BUDGET);
+	weir_reclaim_set_budget(0);
+	end();
+}
+
 Test(magazine, a_budget_too_small_for_a_unit_keeps_nothing)
 {
 	begin();

@@ -32,6 +32,38 @@ static void retire_what_was_read(struct reader *reader, _Atomic(uint32_t) *freed
 	(void)weiri_era_begin();
 }
 
+enum { OLD = 4 }; /* as in settle.c */
+
+/* Settles for this thread alone what a reader announced so many eras ago. Returns true if that is settled. */
+static bool settle_what_is_old(struct reader *reader, int eras)
+{
+	uint64_t era = 0;
+
+	read_once(reader);
+	for (int i = 0; i < eras; i++)
+		era = weiri_era_begin();
+	weiri_settle_mine(my_record(), era);
+	return weiri_announcements_settled() >= era;
+}
+
+/* Takes all turns of calls that wait. Returns how many there were. */
+static uint32_t turns_left(void)
+{
+	uint32_t count = 0;
+
+	while (weiri_settle_to_wait(weiri_era_begin()))
+		count++;
+	return count;
+}
+
+/* Settles by a membarrier that takes so long. */
+static void settle_in(uint64_t milliseconds)
+{
+	weiri_store_relaxed(&takes_ns, milliseconds * 1000000);
+	cr_assert(weiri_settle_to_wait(weiri_era_begin()));
+	weiri_store_relaxed(&takes_ns, 0u);
+}
+
 /* -- the rate ---------------------------------------------------------------------------------- */
 
 Test(settle, flushes_in_a_row_are_rationed)
@@ -238,27 +270,166 @@ Test(settle, a_leader_that_is_stopped_stops_nobody)
 	end(&reader);
 }
 
+/* Who finds one under way looks for its end, but not for long; a collection of one thread does not look. */
+Test(settle, who_finds_a_leader_under_way_goes_on_without)
+{
+	struct settler stopped;
+	struct reader reader;
+	uint64_t before;
+
+	begin_with_pauses_of(PAUSE_NS);
+	weiri_settle_lost_ns = patience_ns;
+	begin(&reader);
+	stop_a_leader(&stopped);
+	before = membarriers();
+	cr_expect_not(weiri_settle_to_wait(weiri_era_begin()));
+	cr_expect_not(settle_what_is_old(&reader, OLD));
+	cr_expect_eq(membarriers(), before);
+	advance(&stop_the_next);
+	join(stopped.thread);
+	end(&reader);
+}
+
+Test(settle, a_leader_counts_as_stopped_after_a_time)
+{
+	struct settler stopped;
+
+	begin_with_pauses_of(PAUSE_NS);
+	freeze_the_clock();
+	stop_a_leader(&stopped);
+	advance_the_clock(LOST_NS - 1);
+	cr_expect_not(weiri_settle_to_wait(weiri_era_begin()));
+	advance_the_clock(1);
+	cr_expect(weiri_settle_to_wait(weiri_era_begin()));
+	advance(&stop_the_next);
+	join(stopped.thread);
+}
+
+/* -- turns, by a clock that stands still ------------------------------------------------------- */
+
+Test(settle, turns_that_were_not_used_remain_up_to_a_burst)
+{
+	begin_with_pauses_of(PAUSE_NS);
+	freeze_the_clock();
+	cr_expect_eq(turns_left(), BURST + 1);
+	advance_the_clock(PAUSE_NS - 1);
+	cr_expect_eq(turns_left(), 0);
+	advance_the_clock(1);
+	cr_expect_eq(turns_left(), 1);
+	advance_the_clock((uint64_t)PAUSE_NS * 100);
+	cr_expect_eq(turns_left(), BURST + 1);
+}
+
+Test(settle, collections_of_one_thread_have_turns_of_their_own)
+{
+	struct reader reader;
+
+	begin_with_pauses_of(PAUSE_NS);
+	freeze_the_clock();
+	begin(&reader);
+	cr_expect_not(settle_what_is_old(&reader, OLD - 1));
+	cr_expect(settle_what_is_old(&reader, OLD));
+	cr_expect_not(settle_what_is_old(&reader, OLD));
+	cr_expect_eq(turns_left(), BURST + 1);
+	advance_the_clock(PAUSE_NS - 1);
+	cr_expect_not(settle_what_is_old(&reader, OLD));
+	advance_the_clock(1);
+	cr_expect(settle_what_is_old(&reader, OLD));
+	end(&reader);
+}
+
+enum { MS = 1000000, LONGEST_MS = 4000 };
+
+/* One that takes 100 ms costs 800 ms, and collections of one thread 4 s. */
+Test(settle, a_slow_one_is_paid_for)
+{
+	struct reader reader;
+
+	begin_with_pauses_of(PAUSE_NS);
+	freeze_the_clock();
+	begin(&reader);
+	settle_in(100);
+	cr_expect_eq(turns_left(), 0);
+	advance_the_clock((uint64_t)(800 - BURST - 100) * MS - 1);
+	cr_expect_eq(turns_left(), 0);
+	advance_the_clock(1);
+	cr_expect_eq(turns_left(), 1);
+	advance_the_clock((uint64_t)(100 + LONGEST_MS - (800 - BURST)) * MS - 1);
+	cr_expect_eq(turns_left(), BURST + 1);
+	cr_expect_not(settle_what_is_old(&reader, OLD), "what is fast later does not shorten that");
+	advance_the_clock(1);
+	cr_expect(settle_what_is_old(&reader, OLD));
+	end(&reader);
+}
+
+Test(settle, a_slow_one_of_a_collection_of_one_thread_costs_the_others_nothing)
+{
+	struct reader reader;
+
+	begin_with_pauses_of(PAUSE_NS);
+	freeze_the_clock();
+	begin(&reader);
+	cr_expect_eq(turns_left(), BURST + 1);
+	weiri_store_relaxed(&takes_ns, (uint64_t)1000 * MS);
+	cr_expect(settle_what_is_old(&reader, OLD));
+	weiri_store_relaxed(&takes_ns, 0u);
+	cr_expect_eq(turns_left(), BURST + 1);
+	advance_the_clock((uint64_t)LONGEST_MS * MS - 1);
+	cr_expect_not(settle_what_is_old(&reader, OLD));
+	advance_the_clock(1);
+	cr_expect(settle_what_is_old(&reader, OLD));
+	end(&reader);
+}
+
+/* With pauses of a second, turns that were used ahead are worth more than the longest pause. */
+Test(settle, to_pay_takes_no_turn_back)
+{
+	begin_with_pauses_of((uint64_t)1000 * MS);
+	freeze_the_clock();
+	for (int i = 0; i < 10; i++)
+		cr_assert(weiri_settle_to_wait(weiri_era_begin()));
+	settle_in(1000);
+	cr_expect_eq(turns_left(), BURST + 1 - 11 + 1);
+}
+
 /* Each of them pays, but the process does not do without for longer than if one had. */
 Test(settle, slow_leaders_at_one_time_pay_for_four_seconds_together)
 {
 	enum { LEADERS = 8 };
-	const uint64_t slow = 1000000000, longest = 4000000000;
 	static _Atomic(uint32_t) open = 1;
 	struct settler leaders[LEADERS];
 
 	begin_with_pauses_of(PAUSE_NS);
+	freeze_the_clock();
 	weiri_settle_lost_ns = 0; /* nobody waits for another */
 	weiri_store_relaxed(&all_stop, 1u);
 	for (int i = 0; i < LEADERS; i++)
 		begin_settler(&leaders[i], &open);
 	wait_until(&under_way_now, LEADERS);
-	weiri_fetch_add_relaxed(&ahead_ns, slow);
+	advance_the_clock((uint64_t)1000 * MS);
 	weiri_store_relaxed(&all_stop, 0u);
 	weiri_futex_wake(&all_stop, LEADERS);
 	for (int i = 0; i < LEADERS; i++)
 		join(leaders[i].thread);
-	weiri_fetch_add_relaxed(&ahead_ns, longest);
-	cr_expect(weiri_settle_to_wait(weiri_era_begin()));
+	advance_the_clock((uint64_t)(LONGEST_MS - BURST) * MS - 1);
+	cr_expect_eq(turns_left(), 0);
+	advance_the_clock(1);
+	cr_expect_eq(turns_left(), 1);
+}
+
+/* -- needed or not ----------------------------------------------------------------------------- */
+
+Test(settle, where_nobody_has_announced_anything_a_flush_needs_none)
+{
+	_Atomic(uint32_t) freed = 0;
+	uint64_t before;
+
+	begin_with_pauses_of(PAUSE_NS);
+	before = membarriers();
+	retire_things(1, LARGE / 4, &freed);
+	cr_expect_eq(weir_reclaim_flush(0), WEIR_OK);
+	cr_expect_eq(count_of(&freed), 1);
+	cr_expect_eq(membarriers(), before);
 }
 
 /* -- fork -------------------------------------------------------------------------------------- */
@@ -288,18 +459,49 @@ Test(settle, the_child_of_a_fork_has_no_leader)
 	join(stopped.thread);
 }
 
+static int settle_with_turns_of_its_own(void)
+{
+	struct reader reader;
+
+	begin(&reader);
+	if (turns_left() != BURST + 1)
+		return 1;
+	return settle_what_is_old(&reader, OLD) ? 0 : 2;
+}
+
+Test(settle, the_child_of_a_fork_has_all_turns)
+{
+	struct reader reader;
+	int status = -1;
+	pid_t child;
+
+	begin_with_pauses_of(PAUSE_NS);
+	freeze_the_clock();
+	begin(&reader);
+	cr_expect_eq(turns_left(), BURST + 1);
+	cr_expect(settle_what_is_old(&reader, OLD));
+	child = fork();
+	cr_assert_geq(child, 0);
+	if (child == 0)
+		_exit(settle_with_turns_of_its_own());
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect_eq(status, 0);
+	end(&reader);
+}
+
 /* -- refused ----------------------------------------------------------------------------------- */
 
 static int wait_where_it_is_refused_late(void)
 {
-	uint64_t era;
+	uint64_t era, before;
 
 	if (!has_membarrier() || !refuse_membarrier())
 		return SANDBOX_NOT_HERE;
+	before = membarriers();
 	era = weiri_era_begin();
 	if (weiri_settle_to_wait(era) || weiri_announcements_settled() >= era)
 		return 1;
-	return SANDBOX_HELD;
+	return membarriers() == before + 1 ? SANDBOX_HELD : 2;
 }
 
 Test(settle, nothing_is_settled_where_membarrier_is_refused_late)
@@ -312,7 +514,12 @@ static int wait_where_it_is_refused(void)
 	/* Where the tests share a process, an earlier one has decided. */
 	if (!refuse_membarrier() || has_membarrier())
 		return SANDBOX_NOT_HERE;
-	return weiri_settle_to_wait(weiri_era_begin()) ? SANDBOX_HELD : 1;
+	/* Such a fence needs no turn. */
+	for (int i = 0; i < 2 * BURST; i++) {
+		if (!weiri_settle_to_wait(weiri_era_begin()))
+			return 1;
+	}
+	return SANDBOX_HELD;
 }
 
 Test(settle, the_fence_of_the_thread_is_enough_where_membarrier_is_refused_from_the_start)

@@ -4,6 +4,7 @@ import concurrent.futures
 import hashlib
 import json
 import os
+import pathlib
 import re
 import resource
 import shutil
@@ -124,8 +125,10 @@ class Programs:
         yield from (Check("stress", name, "") for name in scenarios if not self.only or name in self.only)
 
     def digest(self, check):
-        path = self.stress if check.kind == "stress" else self.commands[check.kind, check.program][0]
-        return digest_of(str(path), os.stat(path).st_mtime_ns)
+        path = pathlib.Path(self.stress if check.kind == "stress" else self.commands[check.kind, check.program][0])
+        # The programs of the model have the library beside them, in an object of its own.
+        objects = [path] + (sorted(path.parent.glob("*.so")) if check.kind == "model" else [])
+        return "".join(digest_of(str(each), os.stat(each).st_mtime_ns) for each in objects)
 
 
 digests = {}

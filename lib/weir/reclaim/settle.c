@@ -186,6 +186,6 @@ void weiri_settle_after_fork(void)
 {
 	/* [relaxed] the only thread, here and below */
 	weiri_store_relaxed(&under_way, 0u);
-	for (enum kind kind = IDLE; kind <= URGENT; kind++)
-		weiri_store_relaxed(&next_ns[kind], 0u);
+	weiri_store_relaxed(&next_ns[IDLE], 0u);
+	weiri_store_relaxed(&next_ns[URGENT], 0u);
 }
