@@ -243,10 +243,11 @@ static void end_a_generation_twice(void)
 	weiri_generation_end(&it.root->generation);
 }
 
-static void keep_nothing(void *context, void *memory)
+static void keep_nothing(void *context, const struct weiri_part parts[], size_t count)
 {
 	(void)context;
-	(void)memory;
+	(void)parts;
+	(void)count;
 }
 
 /* Seals the draft, damages something, and sweeps. */

@@ -406,9 +406,9 @@ static struct weiri_retired *look_at_cell(struct weiri_scope *scope)
 
 /* -- the ledger of a lineage ------------------------------------------------------------------- */
 
-static void part_dead(void *context, void *memory)
+static void parts_dead(void *context, const struct weiri_part parts[], size_t count)
 {
-	(void)context, (void)memory;
+	(void)context, (void)parts, (void)count;
 }
 
 static void setup_lineage(void *context)
@@ -421,7 +421,7 @@ static void setup_lineage(void *context)
 /* Replaces the first ledger by one that knows the generation. */
 static void sweep(void)
 {
-	weiri_lineage_sweep(weiri_record_get(), &scene.lineage, &scene.generation, part_dead, NULL);
+	weiri_lineage_sweep(weiri_record_get(), &scene.lineage, &scene.generation, parts_dead, NULL);
 }
 
 static struct weiri_retired *look_at_ledger(struct weiri_scope *scope)
@@ -436,7 +436,7 @@ static void finish_lineage(void)
 {
 	weiri_generation_end(&scene.generation);
 	weir_model_assert(!weiri_lineage_give(&scene.lineage) && weiri_lineage_give(&scene.lineage));
-	weiri_lineage_end(&scene.lineage, &scene.generation, part_dead, NULL);
+	weiri_lineage_end(&scene.lineage, &scene.generation, parts_dead, NULL);
 }
 
 /* ---------------------------------------------------------------------------------------------- */

@@ -270,6 +270,12 @@ static void part_dead(void *context, void *memory)
 		weir_model_assert(weiri_load_relaxed(&lines.ended[i]) != 0);
 }
 
+static void parts_dead(void *context, const struct weiri_part parts[], size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		part_dead(context, parts[i].memory);
+}
+
 static void replace_part(struct weiri_generation *generation, uint64_t birth)
 {
 	lines.parts[lines.count].birth = birth;
@@ -301,7 +307,7 @@ static void give_one(void)
 {
 	if (!weiri_lineage_give(&lines.lineage))
 		return;
-	weiri_lineage_end(&lines.lineage, &lines.made[GENERATIONS - 1]->generation, part_dead, &lines);
+	weiri_lineage_end(&lines.lineage, &lines.made[GENERATIONS - 1]->generation, parts_dead, &lines);
 	lines.is_over = true;
 }
 
@@ -316,10 +322,10 @@ static void lines_call(size_t me, char what)
 {
 	(void)me;
 	if (what == 's')
-		weiri_lineage_sweep(weiri_record_get(), &lines.lineage, &lines.made[GENERATIONS - 1]->generation, part_dead,
+		weiri_lineage_sweep(weiri_record_get(), &lines.lineage, &lines.made[GENERATIONS - 1]->generation, parts_dead,
 		                    NULL);
 	else if (what == 'o')
-		weiri_lineage_sweep(weiri_record_get(), &lines.lineage, &lines.made[GENERATIONS - 2]->generation, part_dead,
+		weiri_lineage_sweep(weiri_record_get(), &lines.lineage, &lines.made[GENERATIONS - 2]->generation, parts_dead,
 		                    NULL);
 	else if (what == 'g')
 		give_one();

@@ -32,12 +32,14 @@ static enum weiri_block_kind kind_of(const void *tagged)
 	return (enum weiri_block_kind)((uintptr_t)tagged % 2);
 }
 
-/* Of type weiri_part_dead_fn: keeps the block for the thread of the draft. */
-static void keep(void *draft, void *tagged)
+/* Of type weiri_part_dead_fn: keeps the blocks for the thread of the draft. */
+static void keep(void *draft, const struct weiri_part parts[], size_t count)
 {
-	enum weiri_block_kind kind = kind_of(tagged);
+	for (size_t i = 0; i < count; i++) {
+		enum weiri_block_kind kind = kind_of(parts[i].memory);
 
-	weiri_blocks_push(&((struct weiri_draft *)draft)->blocks[kind], (char *)tagged - kind);
+		weiri_blocks_push(&((struct weiri_draft *)draft)->blocks[kind], (char *)parts[i].memory - kind);
+	}
 }
 
 static void release_some(struct weiri_draft *draft, const struct weiri_geometry *geometry, enum weiri_block_kind kind,
@@ -80,6 +82,10 @@ static void measure(struct weiri_geometry *geometry)
 	geometry->page_rows = rows->bytes < WEIRI_PAGE_BYTES ? WEIRI_PAGE_BYTES / rows->bytes : 1;
 	if ((uint64_t)rows->count < geometry->page_rows)
 		geometry->page_rows = (size_t)rows->count;
+	if ((geometry->page_rows & (geometry->page_rows - 1)) == 0)
+		geometry->page_shift = (unsigned)__builtin_ctzl(geometry->page_rows);
+	else
+		geometry->page_shift = WEIRI_NO_SHIFT;
 	/* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): there is at least one row. */
 	geometry->pages = parts = ((uint64_t)rows->count - 1) / geometry->page_rows + 1;
 	for (; parts > WEIRI_ROOT_PARTS; geometry->levels++)
@@ -128,7 +134,7 @@ static void keep_tree(struct weiri_draft *draft, const struct weiri_part *part, 
 		for (size_t i = 0; i < WEIRI_NODE_PARTS; i++)
 			keep_tree(draft, &((struct weiri_node *)part->memory)->parts[i], height - 1, since);
 	}
-	keep(draft, tagged(part->memory, height > 0 ? WEIRI_BLOCK_NODE : WEIRI_BLOCK_PAGE));
+	weiri_blocks_push(&draft->blocks[height > 0 ? WEIRI_BLOCK_NODE : WEIRI_BLOCK_PAGE], part->memory);
 }
 
 static void keep_root(struct weiri_draft *draft, const struct weiri_root *root, uint64_t since)
@@ -327,58 +333,83 @@ bool weiri_draft_from(struct weiri_draft *draft, const struct weiri_root *from)
 	return true;
 }
 
-static void *block_get(struct weiri_draft *draft, struct weiri_geometry *geometry, enum weiri_block_kind kind)
+/* Returns a block, or NULL if there is no memory. */
+static WEIRI_NOINLINE void *block_get_anew(struct weiri_draft *draft, struct weiri_geometry *geometry,
+                                           enum weiri_block_kind kind)
 {
 	struct weiri_blocks *mine = &draft->blocks[kind];
 	void *block;
 
 	/* Other threads, or an attempt that failed, may have put blocks back. */
-	if (mine->count == 0)
-		blocks_take(draft, geometry, kind);
+	blocks_take(draft, geometry, kind);
 	block = weiri_blocks_pop(mine);
 	return block != NULL ? block : block_allocate(geometry, kind);
 }
 
-/* Makes a copy of the block of a part, and lists the old block. Returns false without memory. */
-static bool own(struct weiri_draft *draft, struct weiri_part *part, enum weiri_block_kind kind)
+/*
+ * Puts a copy of the block `old` into *part, and lists the old block. Returns the copy; NULL if there
+ * is no memory.
+ */
+static inline void *own(struct weiri_draft *draft, struct weiri_part *part, struct weiri_part old,
+                        enum weiri_block_kind kind)
 {
 	struct weiri_root *root = draft->root;
 	struct weiri_geometry *geometry = root->geometry;
 	size_t bytes = geometry->block_bytes[kind];
 	void *copy;
 
-	WEIR_ASSERT1(T2, part->birth < root->generation.number);
-	if (part->birth != 0 && !weiri_replaced_reserve(&root->generation.replaced, &geometry->allocator))
-		return false;
-	copy = block_get(draft, geometry, kind);
-	if (copy == NULL)
-		return false;
-	memcpy(copy, part->memory, bytes);
-	if (part->birth != 0)
-		weiri_generation_lacks(&root->generation, (struct weiri_part){tagged(part->memory, kind), part->birth}, bytes);
+	WEIR_ASSERT1(T2, old.birth < root->generation.number);
+	if (old.birth != 0 && !weiri_replaced_reserve(&root->generation.replaced, &geometry->allocator))
+		return NULL;
+	copy = weiri_blocks_pop(&draft->blocks[kind]);
+	if (WEIRI_UNLIKELY(copy == NULL)) {
+		copy = block_get_anew(draft, geometry, kind);
+		if (copy == NULL)
+			return NULL;
+	}
+	memcpy(copy, old.memory, bytes);
+	if (old.birth != 0)
+		weiri_generation_lacks(&root->generation, (struct weiri_part){tagged(old.memory, kind), old.birth}, bytes);
 	*part = (struct weiri_part){copy, root->generation.number};
 	root->own_bytes += bytes;
-	return true;
+	return copy;
 }
 
 char *weiri_draft_row(struct weiri_draft *draft, size_t index)
 {
 	struct weiri_root *root = draft->root;
 	const struct weiri_geometry *geometry = root->geometry;
-	uint64_t page = index / geometry->page_rows, number = root->generation.number;
+	struct weiri_place place = weiri_place_of(geometry, index);
+	uint64_t number = root->generation.number;
 	unsigned shift = geometry->levels * WEIRI_NODE_BITS;
-	struct weiri_part *part = &root->parts[page >> shift];
+	struct weiri_part *part = &root->parts[place.page >> shift], now = *part;
 
 	WEIR_ASSERT1(T3, !root->sealed);
 	while (shift > 0) {
-		if (part->birth != number && !own(draft, part, WEIRI_BLOCK_NODE))
-			return NULL;
+		/*
+		 * What is below is read in the old block (T1), and not in the copy: that would wait until the stores of
+		 * the copy are done.
+		 */
+		const struct weiri_node *from = now.memory;
+		struct weiri_node *copy = now.memory;
+		size_t at;
+
+		if (now.birth != number) {
+			copy = own(draft, part, now, WEIRI_BLOCK_NODE);
+			if (WEIRI_UNLIKELY(copy == NULL))
+				return NULL;
+		}
 		shift -= WEIRI_NODE_BITS;
-		part = &((struct weiri_node *)part->memory)->parts[(page >> shift) % WEIRI_NODE_PARTS];
+		at = (place.page >> shift) % WEIRI_NODE_PARTS;
+		part = &copy->parts[at];
+		now = from->parts[at];
 	}
-	if (part->birth != number && !own(draft, part, WEIRI_BLOCK_PAGE))
-		return NULL;
-	return (char *)part->memory + index % geometry->page_rows * geometry->rows.bytes;
+	if (now.birth != number) {
+		now.memory = own(draft, part, now, WEIRI_BLOCK_PAGE);
+		if (WEIRI_UNLIKELY(now.memory == NULL))
+			return NULL;
+	}
+	return (char *)now.memory + place.row * geometry->rows.bytes;
 }
 
 void weiri_draft_sweep(struct weiri_draft *draft, struct weiri_root *newest)
@@ -402,7 +433,8 @@ const char *weiri_root_rows(const struct weiri_root *root, size_t index, size_t 
 {
 	enum { AHEAD = 4 };
 	const struct weiri_geometry *geometry = root->geometry;
-	uint64_t page = index / geometry->page_rows, in_page = index % geometry->page_rows;
+	struct weiri_place place = weiri_place_of(geometry, index);
+	uint64_t page = place.page;
 	uint64_t parts = geometry->levels > 0 ? WEIRI_NODE_PARTS - page % WEIRI_NODE_PARTS : geometry->pages - page;
 	const struct weiri_part *part = weiri_root_part(root, page);
 	const char *rows = part->memory, *end = rows;
@@ -415,7 +447,7 @@ const char *weiri_root_rows(const struct weiri_root *root, size_t index, size_t 
 		end += page_bytes;
 	for (uint64_t i = run; i < parts && i < run + AHEAD; i++)
 		prefetch_page(geometry, part[i].memory);
-	found = (size_t)(run * geometry->page_rows - in_page);
+	found = (size_t)(run * geometry->page_rows - place.row);
 	*count = found < (size_t)geometry->rows.count - index ? found : (size_t)geometry->rows.count - index;
-	return rows + in_page * geometry->rows.bytes;
+	return rows + place.row * geometry->rows.bytes;
 }

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "reclaim/scope.h"
 
-uint64_t weiri_lineage_sweep_bytes = 1 << 20;
+uint64_t weiri_lineage_sweep_bytes = 128 << 10;
 
 struct weiri_ledger {
 	struct weiri_retired retired;
@@ -183,7 +183,7 @@ bool weiri_lineage_give(struct weiri_lineage *lineage)
 struct sweep {
 	struct weiri_record *record;
 	struct weiri_lineage *lineage;
-	weiri_part_dead_fn *dead;
+	weiri_parts_dead_fn *dead;
 	void *context;
 	struct weiri_replaced *empty; /* segments to free */
 };
@@ -215,15 +215,15 @@ static struct weiri_generation *holder_below(const struct weiri_ledger *ledger, 
 /* Removes the dead parts from one segment: those that were born after `holder`. */
 static void sift(struct sweep *sweep, struct weiri_replaced *segment, uint64_t holder)
 {
-	size_t kept = 0;
+	size_t kept = 0, count = segment->count;
 
-	for (size_t i = 0; i < segment->count; i++) {
-		struct weiri_part part = segment->part[i];
-
-		if (part.birth <= holder)
-			segment->part[kept++] = part;
-		else
-			sweep->dead(sweep->context, part.memory);
+	for (size_t i = 0, end; i < count; i = end) {
+		for (end = i; end < count && segment->part[end].birth > holder; end++)
+			;
+		if (end > i)
+			sweep->dead(sweep->context, &segment->part[i], end - i);
+		for (; end < count && segment->part[end].birth <= holder; end++)
+			segment->part[kept++] = segment->part[end];
 	}
 	segment->count = kept;
 }
@@ -425,7 +425,7 @@ static bool replace_ledger(struct sweep *sweep, struct weiri_scope *scope, struc
 }
 
 void weiri_lineage_sweep(struct weiri_record *record, struct weiri_lineage *lineage, struct weiri_generation *newest,
-                         weiri_part_dead_fn *dead, void *context)
+                         weiri_parts_dead_fn *dead, void *context)
 {
 	struct sweep sweep = {record, lineage, dead, context, NULL};
 	struct weiri_ledger *next = ledger_create(measure(&sweep, newest), &lineage->allocator);
@@ -444,17 +444,16 @@ void weiri_lineage_sweep(struct weiri_record *record, struct weiri_lineage *line
 
 /* -- the end ----------------------------------------------------------------------------------- */
 
-static void end_parts(struct weiri_replaced *list, const weir_allocator *allocator, weiri_part_dead_fn *dead,
+static void end_parts(struct weiri_replaced *list, const weir_allocator *allocator, weiri_parts_dead_fn *dead,
                       void *context)
 {
 	for (struct weiri_replaced *segment = list; segment != NULL; segment = segment->next) {
-		for (size_t i = 0; i < segment->count; i++)
-			dead(context, segment->part[i].memory);
+		dead(context, segment->part, segment->count);
 	}
 	weiri_replaced_release(list, allocator);
 }
 
-void weiri_lineage_end(struct weiri_lineage *lineage, struct weiri_generation *newest, weiri_part_dead_fn *dead,
+void weiri_lineage_end(struct weiri_lineage *lineage, struct weiri_generation *newest, weiri_parts_dead_fn *dead,
                        void *context)
 {
 	/* [relaxed] P5 ordered everything before; here and below. */

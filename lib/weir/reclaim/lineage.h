@@ -118,10 +118,10 @@ struct weiri_lineage {
 };
 
 /*
- * Called for each dead part, in a section: it must not call code of the user. `context` is that of
+ * Called for dead parts, in a section: it must not call code of the user. `context` is that of
  * the sweep.
  */
-typedef void weiri_part_dead_fn(void *context, void *memory);
+typedef void weiri_parts_dead_fn(void *context, const struct weiri_part parts[], size_t count);
 
 /* How many bytes are replaced between two sweeps, at least. The model checker and tests change it. */
 extern uint64_t weiri_lineage_sweep_bytes;
@@ -171,11 +171,11 @@ WEIRI_SHARED WEIRI_MUST_CHECK bool weiri_lineage_give(struct weiri_lineage *line
  * parts. The parts of `newest` are the caller's.
  */
 WEIRI_SHARED void weiri_lineage_end(struct weiri_lineage *lineage, struct weiri_generation *newest,
-                                    weiri_part_dead_fn *dead, void *context);
+                                    weiri_parts_dead_fn *dead, void *context);
 
 /*
  * Returns true if the parts that were replaced up to `newest`, and not looked at yet, are worth a
- * sweep. That is 1 MiB, and more if many generations had not ended at the last sweep.
+ * sweep. That is 128 KiB, and more if many generations had not ended at the last sweep.
  */
 static inline bool weiri_lineage_is_due(const struct weiri_lineage *lineage, const struct weiri_generation *newest)
 {
@@ -188,6 +188,6 @@ static inline bool weiri_lineage_is_due(const struct weiri_lineage *lineage, con
  * holds its version. Must be called outside sections. Lock-free; allocates.
  */
 WEIRI_SHARED void weiri_lineage_sweep(struct weiri_record *record, struct weiri_lineage *lineage,
-                                      struct weiri_generation *newest, weiri_part_dead_fn *dead, void *context);
+                                      struct weiri_generation *newest, weiri_parts_dead_fn *dead, void *context);
 
 #endif

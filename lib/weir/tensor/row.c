@@ -2,8 +2,8 @@
  * row.c - rows combined in place: a plain loop for each dtype and operation, chosen once for each
  * row.
  *
- * As in elementwise.c, everything is inlined with a constant `how`. So each case is two loops
- * without a branch inside: one of a constant length, which gcc -O2 vectorises, and one for the
+ * As in elementwise.c, everything is inlined with a constant `how`. So each case is three loops
+ * without a branch inside: two of a constant length, which gcc -O2 vectorises, and one for the
  * remainder. Integers of up to 32 bits are computed in 64 bits and truncated; the compiler narrows
  * them again where it can. Integers of 64 bits are computed as unsigned, so that wrapping is
  * defined; and so are those of u32, whose product may exceed an int64_t.
@@ -191,11 +191,13 @@ static WEIRI_ALWAYS_INLINE void loop_f64(void *restrict to, const void *restrict
 static WEIRI_ALWAYS_INLINE void in_blocks(loop *body, size_t size, char *to, const char *from, size_t n,
                                           enum weiri_combine how)
 {
-	enum { BLOCK = 64 };
+	enum { BLOCK = 64, SMALL_BLOCK = 16 };
 	size_t i = 0;
 
 	for (; n - i >= BLOCK; i += BLOCK)
 		body(to + i * size, from + i * size, BLOCK, how);
+	for (; n - i >= SMALL_BLOCK; i += SMALL_BLOCK)
+		body(to + i * size, from + i * size, SMALL_BLOCK, how);
 	if (i < n)
 		body(to + i * size, from + i * size, n - i, how);
 }
@@ -230,7 +232,7 @@ static WEIRI_WIDE void add_wide(enum weir_dtype dtype, void *to, const void *fro
 }
 
 /* Below this many elements the question costs more than wider vectors save. */
-enum { WIDE_FROM = 64 };
+enum { WIDE_FROM = 32 };
 
 void weiri_row_combine(enum weiri_combine how, enum weir_dtype dtype, void *to, const void *from, size_t n)
 {
