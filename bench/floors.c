@@ -12,6 +12,11 @@
  * that only stores the pointer would lose what another writer has published; that row shows how much of
  * the time is spent by the compare-and-swap that waits for the line.
  *
+ * Three rows are those of a rival that has memory from malloc() and hands what it replaces to another thread,
+ * as call_rcu() of liburcu does, but waits for no reader: nobody frees it during the run, or the other thread
+ * does. A line behind the table says how much waited at most. An update of a variable has three locked
+ * instructions, and so has that rival; a bare writer with as many is there, too.
+ *
  * The last rows are those of two writers, without a reader. There each bare writer has blocks of its own, and the
  * head has a count besides the block, so that it never returns to an earlier value.
  */
@@ -235,6 +240,73 @@ static uint64_t newest_bare(void)
 	                            memory_order_relaxed);
 }
 
+/* -- replaced blocks for another thread -------------------------------------------------------- */
+
+struct handed {
+	struct handed *next;
+	struct inline_words value;
+};
+
+/* Each on a line of its own. */
+static struct {
+	_Alignas(LINE) _Atomic(struct handed *) current;
+	_Alignas(LINE) _Atomic(struct handed *) list; /* that was replaced */
+	_Alignas(LINE) _Atomic(uint64_t) waiting;     /* of them */
+	_Alignas(LINE) uint64_t most_freed;           /* at once, by the other thread: so many waited */
+} handing;
+
+static struct handed *allocate_handed(void)
+{
+	struct handed *block = malloc(sizeof(*block));
+
+	if (block == NULL)
+		fail("malloc");
+	return block;
+}
+
+static void push_handed(struct handed *block)
+{
+	block->next = atomic_load_explicit(&handing.list, memory_order_relaxed);
+	while (!atomic_compare_exchange_weak_explicit(&handing.list, &block->next, block, memory_order_release,
+	                                              memory_order_relaxed))
+		;
+}
+
+/* Three locked instructions, as with call_rcu(): the head, the list, the count of the list. */
+static void update_and_hand_over(void)
+{
+	struct handed *next = allocate_handed(), *old = atomic_load_explicit(&handing.current, memory_order_relaxed);
+
+	for (size_t i = 0; i < WORDS; i++)
+		next->value.words[i] = old->value.words[i] + 1;
+	if (!atomic_compare_exchange_strong_explicit(&handing.current, &old, next, memory_order_acq_rel,
+	                                             memory_order_relaxed))
+		fail("the compare-and-swap of the only writer");
+	push_handed(old);
+	(void)atomic_fetch_add_explicit(&handing.waiting, (uint64_t)1, memory_order_relaxed);
+}
+
+static void free_handed(size_t at)
+{
+	struct handed *block = atomic_exchange_explicit(&handing.list, NULL, memory_order_acquire);
+	uint64_t freed = 0;
+
+	for (struct handed *next; block != NULL; block = next, freed++) {
+		next = block->next;
+		free(block);
+	}
+	(void)atomic_fetch_sub_explicit(&handing.waiting, freed, memory_order_relaxed);
+	if (at < KEPT && freed > handing.most_freed)
+		handing.most_freed = freed;
+}
+
+/* Called between runs: frees the rest. */
+static uint64_t newest_handed(void)
+{
+	free_handed(KEPT);
+	return atomic_load_explicit(&handing.current, memory_order_relaxed)->value.words[0];
+}
+
 /* -- two bare writers -------------------------------------------------------------------------- */
 
 enum { NUMBER_BITS = 16 }; /* of the writer and the block in counted_head */
@@ -416,6 +488,9 @@ static double median(double samples[], size_t count)
 static const struct row rows[] = {
 	{"alone: mutex", true, update_under_mutex, rest, newest_under_mutex},
 	{"alone: bare, CAS", false, update_by_exchange, rest, newest_bare},
+	{"alone: bare, CAS, and two on own lines", false, update_by_three_exchanges, rest, newest_of_two},
+	{"alone: malloc, CAS, handed over, not freed", false, update_and_hand_over, rest, newest_handed},
+	{"alone: the same, freed by the other thread", false, update_and_hand_over, free_handed, newest_handed},
 	{"alone: weir_var_update_value", false, update_variable, rest, newest_in_variable},
 	{"mutex; the reader copies", true, update_under_mutex, read_under_mutex, newest_under_mutex},
 	{"bare, CAS; the reader looks at the head", false, update_by_exchange, look_at_head, newest_bare},
@@ -464,6 +539,8 @@ static void measure(uint64_t milliseconds, size_t repetitions)
 	for (size_t i = 0; i < ROWS; i++)
 		(void)printf("%-46s %12.1f %12.2f %12.1f\n", rows[i].name, median(samples[i].updates, repetitions),
 		             median(samples[i].ratio, repetitions), median(samples[i].reads, repetitions));
+	(void)printf("handed over and freed by the other thread: %.1f MiB waited at most\n",
+	             (double)(handing.most_freed * sizeof(struct handed)) / (1 << 20));
 }
 
 int main(int argc, char **argv)
@@ -482,7 +559,10 @@ int main(int argc, char **argv)
 	atomic_store_explicit(&shared.head, &shared.blocks[BLOCKS - 1], memory_order_relaxed);
 	if (weir_var_create_value(weir_value_inline(&first, sizeof(first)), &options, &shared.var, NULL) != WEIR_OK)
 		fail("the creation of a variable");
+	atomic_store_explicit(&handing.current, allocate_handed(), memory_order_relaxed);
+	atomic_load_explicit(&handing.current, memory_order_relaxed)->value = first;
 	measure(milliseconds, repetitions);
+	free(atomic_load_explicit(&handing.current, memory_order_relaxed));
 	weir_var_destroy(shared.var, NULL);
 	return 0;
 }
