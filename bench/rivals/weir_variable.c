@@ -131,6 +131,19 @@ static uint64_t cached_many(void *self, uint64_t count)
 	return sum;
 }
 
+static uint64_t cached_scan_many(void *self, uint64_t count)
+{
+	struct shared *shared = self;
+	weir_var_cache cache;
+	uint64_t torn = 0;
+
+	weir_var_cache_init(&cache, shared->var);
+	for (uint64_t i = 0; i < count; i++)
+		torn += (uint64_t)bench_torn(weir_tensor_data(weir_var_cache_read(&cache)->tensor), shared->bytes);
+	weir_var_cache_release(&cache);
+	return torn;
+}
+
 enum { SECTION = 16 };
 
 /* In sections of 16 reads, without handles. */
@@ -197,6 +210,7 @@ const struct read_contender weir_cache_contender = {
 	.create = read_create,
 	.destroy = read_destroy,
 	.read_many = cached_many,
+	.scan_many = cached_scan_many,
 	.write = read_write,
 };
 
