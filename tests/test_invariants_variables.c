@@ -472,11 +472,12 @@ static void forget_the_slot_of_a_cache(void)
 static void leave_a_read_section(void)
 {
 	weir_read_section section = {WEIR_READ_SECTION_INIT};
+	weir_var *var = variable(0);
 
 	if (weir_read_section_begin(&section) != WEIR_OK)
 		_exit(1);
 	weiri_section_leave(weiri_record_get(), 0);
-	(void)weir_read_section_end(&section);
+	(void)weir_read_section_find(&section, var);
 }
 
 Test(invariants_variables, value)

@@ -7,6 +7,12 @@
  *
  *     seen = weiri_signal_now(&s); if (condition) ...; else weiri_signal_wait(&s, seen, deadline);
  *
+ * A thread that is stalled inside a raise, between its change and its wake-up, leaves the sleepers asleep
+ * until their deadline, because the next raise no longer sees that they sleep. So a signal serves only those
+ * that wait for the same work, such as the callers of one step: a thread that is stalled in that work holds
+ * them up anyway. It cannot count its sleepers beside the word, as a waiter may free the signal that it sees
+ * raised.
+ *
  * Pairs
  *   P1  raise -> now, wait: what the raiser did before (the condition that it made true)
  *
