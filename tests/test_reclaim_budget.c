@@ -45,6 +45,36 @@ Test(reclaim, admission_is_refused_over_the_budget_and_comes_back)
 	weir_reclaim_set_budget(0);
 }
 
+enum { KEEPERS = 4, TIMES = 300000 };
+
+static _Atomic(uint32_t) keepers_begin;
+
+static void *keep_many_times(void *unused)
+{
+	latch_pass(&keepers_begin);
+	for (int i = 0; i < TIMES; i++)
+		cr_assert(weiri_budget_keep(WEIRI_KEPT_MAGAZINES, 1, UINT32_MAX));
+	return unused;
+}
+
+Test(reclaim, what_threads_keep_at_one_time_is_all_counted)
+{
+	int64_t of_all = weiri_load_relaxed(&weiri_budget.kept);
+	int64_t of_kind = weiri_load_relaxed(&weiri_budget.of_kind[WEIRI_KEPT_MAGAZINES]);
+	const int64_t more = (int64_t)KEEPERS * TIMES;
+	pthread_t keepers[KEEPERS];
+
+	weiri_store_relaxed(&keepers_begin, 0u);
+	for (int i = 0; i < KEEPERS; i++)
+		keepers[i] = start(keep_many_times, NULL);
+	latch_open(&keepers_begin);
+	for (int i = 0; i < KEEPERS; i++)
+		join(keepers[i]);
+	cr_expect_eq(weiri_load_relaxed(&weiri_budget.kept), of_all + more);
+	cr_expect_eq(weiri_load_relaxed(&weiri_budget.of_kind[WEIRI_KEPT_MAGAZINES]), of_kind + more);
+	weiri_budget_give(WEIRI_KEPT_MAGAZINES, (uint64_t)more);
+}
+
 struct waiting {
 	_Atomic(uint32_t) begun;
 	enum weir_status status;
