@@ -233,17 +233,24 @@ Test(stalls, a_section_that_does_not_end)
 
 /* -- the callback ------------------------------------------------------------------------------ */
 
-static _Atomic(uint32_t) told;
+struct ear {
+	_Atomic(uint32_t) told; /* how often */
+};
 
-static void hear(const struct weir_stall *stall)
+static void hear(void *context, const struct weir_stall *stall)
 {
+	struct ear *ear = context;
+
 	cr_assert_str_eq(stall->variable, "held");
 	cr_assert_geq(stall->age_ns, UINT64_C(10000000));
-	(void)weiri_fetch_add_relaxed(&told, 1u);
+	(void)weiri_fetch_add_relaxed(&ear->told, 1u);
 }
 
+/* A hook without a function is none. */
 Test(stalls, the_hook_hears_while_somebody_writes)
 {
+	static struct ear ear;
+	static const weir_stall_hook hook = {.fn = hear, .context = &ear}, nobody = {.context = &ear};
 	weir_var *held = named_variable("held", 1), *written = named_variable("written", 1);
 	uint64_t until = weir_deadline_in(patience_ns), began;
 	weir_read read;
@@ -251,19 +258,19 @@ Test(stalls, the_hook_hears_while_somebody_writes)
 
 	cr_assert_eq(weir_var_read(held, &read), WEIR_OK);
 	assign(held, 2);
-	weir_stalls_set_hook(10000000, hear);
+	weir_stalls_set_hook(10000000, &hook);
 	began = weir_now_ns();
-	while (weiri_load_relaxed(&told) < 2) {
+	while (weiri_load_relaxed(&ear.told) < 2) {
 		assign(written, 1);
 		cr_assert_lt(weir_now_ns(), until);
 	}
 	/* The callback comes at most once in each limit. */
-	cr_assert_leq((uint64_t)weiri_load_relaxed(&told), (weir_now_ns() - began) / 10000000 + 1);
-	weir_stalls_set_hook(10000000, NULL);
-	calls = weiri_load_relaxed(&told);
+	cr_assert_leq((uint64_t)weiri_load_relaxed(&ear.told), (weir_now_ns() - began) / 10000000 + 1);
+	weir_stalls_set_hook(10000000, &nobody);
+	calls = weiri_load_relaxed(&ear.told);
 	for (began = weir_now_ns(); weir_now_ns() - began < 30000000;)
 		assign(written, 1);
-	cr_assert_eq(weiri_load_relaxed(&told), calls);
+	cr_assert_eq(weiri_load_relaxed(&ear.told), calls);
 	weir_read_release(&read);
 	cr_assert_eq(weir_var_destroy(held, NULL), WEIR_OK);
 	cr_assert_eq(weir_var_destroy(written, NULL), WEIR_OK);
@@ -273,9 +280,9 @@ static weir_var *written_in_hook;
 static int depth, deepest;
 
 /* Writes until it has collected several times, which takes longer than the limit. */
-static void hear_and_write(const struct weir_stall *stall)
+static void hear_and_write(void *context, const struct weir_stall *stall)
 {
-	(void)stall;
+	(void)context, (void)stall;
 	depth++;
 	deepest = depth > deepest ? depth : deepest;
 	for (int i = 0; depth == 1 && i < 1000; i++)
@@ -285,6 +292,7 @@ static void hear_and_write(const struct weir_stall *stall)
 
 Test(stalls, a_hook_that_writes_is_not_called_within_itself)
 {
+	static const weir_stall_hook hook = {.fn = hear_and_write};
 	weir_var *held = named_variable("held", 1);
 	uint64_t until = weir_deadline_in(patience_ns);
 	weir_read read;
@@ -292,7 +300,7 @@ Test(stalls, a_hook_that_writes_is_not_called_within_itself)
 	written_in_hook = named_variable("written", 1);
 	cr_assert_eq(weir_var_read(held, &read), WEIR_OK);
 	assign(held, 2);
-	weir_stalls_set_hook(1, hear_and_write);
+	weir_stalls_set_hook(1, &hook);
 	while (deepest == 0) {
 		assign(written_in_hook, 1);
 		cr_assert_lt(weir_now_ns(), until);

@@ -351,16 +351,22 @@ Test(urcu, a_stopped_reader_is_reported_and_cut_off_by_the_budget)
 	weir_reclaim_set_budget(0);
 }
 
-static _Atomic(uint32_t) heard;
+struct ear {
+	_Atomic(uint32_t) heard; /* how often */
+};
 
-static void hear(const struct weir_stall *stall)
+static void hear(void *context, const struct weir_stall *stall)
 {
+	struct ear *ear = context;
+
 	if (stall->kind == WEIR_STALL_HOST)
-		weiri_fetch_add_relaxed(&heard, 1u);
+		weiri_fetch_add_relaxed(&ear->heard, 1u);
 }
 
 Test(urcu, the_stall_hook_hears_of_a_stopped_reader)
 {
+	static struct ear ear;
+	static const weir_stall_hook hook = {.fn = hear, .context = &ear};
 	weir_urcu *host = attach(&urcu_memb_flavor, 0);
 	uint64_t until = weir_deadline_in(patience_ns);
 	weir_var *var = large_variable();
@@ -369,8 +375,8 @@ Test(urcu, the_stall_hook_hears_of_a_stopped_reader)
 	weir_reclaim_set_budget(BUDGET);
 	cr_assert_eq(assign_large(var, 0, 0), WEIR_OK);
 	begin_to_read(&reader, var);
-	weir_stalls_set_hook(2000000, hear);
-	for (int64_t i = 1; weiri_load_relaxed(&heard) == 0; i++) {
+	weir_stalls_set_hook(2000000, &hook);
+	for (int64_t i = 1; weiri_load_relaxed(&ear.heard) == 0; i++) {
 		(void)assign_large(var, i, 0); /* refused in the end, and then it still collects and reports */
 		cr_assert_lt(weir_now_ns(), until);
 	}

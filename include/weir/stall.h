@@ -6,6 +6,11 @@
  * forgot a handle, has a read section open, or is stalled inside a call. Ask once with
  * weir_stalls_visit(), or register a hook. It cannot end a stall: a handle belongs to its holder.
  *
+ *     static struct my_log mine;
+ *     static const weir_stall_hook hook = {.fn = write_line, .context = &mine};
+ *
+ *     weir_stalls_set_hook(UINT64_C(1000000000), &hook);
+ *
  * A handle becomes a stall when its version is replaced, not when it is taken: a handle on the
  * newest version keeps nothing in memory. Reads do not look at a clock, so ages come from
  * collections. An age is never too large. It is less than half the true age only if collections
@@ -66,6 +71,7 @@ struct weir_stall {
 /* The most stalls that one call of weir_stalls_visit() shows: the first ones found. */
 enum weir_stall_limits { WEIR_STALLS_SHOWN = 64 };
 
+/* Of weir_stalls_visit() it runs on the calling thread, of a hook on any. */
 typedef void weir_stall_fn(void *context, const struct weir_stall *stall);
 
 /*
@@ -84,19 +90,25 @@ WEIR_API enum weir_status weir_stalls_visit(uint64_t limit_ns, weir_stall_fn *vi
                                             size_t *found);
 
 /*
- * Called on a thread that has written or waits for memory, outside of sections and collections. It
- * should be short, because it delays that thread.
+ * A function and what it gets, called on a thread that has written or waits for memory, outside of
+ * sections and collections. It should be short, because it delays that thread. One pointer installs
+ * both, so no report sees one without the other.
  */
-typedef void weir_stall_hook(const struct weir_stall *stall);
+typedef struct weir_stall_hook {
+	weir_stall_fn *fn;
+	void *context;
+} weir_stall_hook;
 
 /*
  * From now on, after a collection and at most once per limit_ns in the process, looks for stalls
  * and calls the hook for each. So a stall is reported repeatedly while it lasts and there are
- * writes. A hook may write; on one thread it is not called within itself. NULL or a limit of 0
- * removes the hook; a call of the hook that has begun may still be running for a while.
+ * writes. A hook may write; on one thread it is not called within itself. NULL, a limit of 0 or an fn
+ * of NULL removes the hook. *hook is borrowed. It and its context must stay valid until another hook is
+ * set and the calls of Weir that were under way then have returned: such a call may still report to
+ * the hook before. A hook that lives as long as the process is always right.
  * @since 0.1
  */
-WEIR_API void weir_stalls_set_hook(uint64_t limit_ns, weir_stall_hook *hook);
+WEIR_API void weir_stalls_set_hook(uint64_t limit_ns, const weir_stall_hook *hook);
 
 WEIR_END_DECLS
 

@@ -209,28 +209,31 @@ static void finish_told(void *context)
 	finish_held(context);
 }
 
-static void hear_first(const struct weir_stall *stall)
+static void hear_first(void *context, const struct weir_stall *stall)
 {
+	(void)context;
 	weir_model_assert(stall->kind == WEIR_STALL_HANDLE && stall->bytes == sizeof(struct object));
 	(void)weiri_fetch_add_relaxed(&scene.told, 1);
 }
 
-static void hear_second(const struct weir_stall *stall)
+static void hear_second(void *context, const struct weir_stall *stall)
 {
 	weir_model_assert(scene.prepared);
-	hear_first(stall);
+	hear_first(context, stall);
 }
+
+static const weir_stall_hook first_hook = {.fn = hear_first}, second_hook = {.fn = hear_second};
 
 static void setup_hook(void *context)
 {
 	setup(context);
-	weir_stalls_set_hook(FIRST_LIMIT, hear_first);
+	weir_stalls_set_hook(FIRST_LIMIT, &first_hook);
 }
 
 static void set_second_hook(void)
 {
 	scene.prepared = 1;
-	weir_stalls_set_hook(FIRST_LIMIT, hear_second);
+	weir_stalls_set_hook(FIRST_LIMIT, &second_hook);
 }
 
 static void sleep_until(uint64_t ns)

@@ -88,16 +88,16 @@ enum weir_status weir_stalls_visit(uint64_t limit_ns, weir_stall_fn *visit, void
 
 /* -- searches that are due --------------------------------------------------------------------- */
 
-static _Atomic(weir_stall_hook *) hook;
+static _Atomic(const weir_stall_hook *) stall_hook;
 
 static void call_hook(void *context, const struct weir_stall *stall)
 {
-	/* [acquire] pairs with weir_stalls_set_hook(): what its caller prepared for the hook. */
-	weir_stall_hook *told = weiri_load_acquire(&hook);
+	/* [acquire] pairs with weir_stalls_set_hook(): what its caller stored in its hook. */
+	const weir_stall_hook *hook = weiri_load_acquire(&stall_hook);
 
 	(void)context;
-	if (told != NULL)
-		told(stall);
+	if (hook != NULL)
+		hook->fn(hook->context, stall);
 }
 
 static WEIRI_COLD void tell(struct weiri_record *record, uint64_t limit_ns)
@@ -108,9 +108,11 @@ static WEIRI_COLD void tell(struct weiri_record *record, uint64_t limit_ns)
 	visit_all(record, &stalls, call_hook, NULL);
 }
 
-void weir_stalls_set_hook(uint64_t limit_ns, weir_stall_hook *told)
+void weir_stalls_set_hook(uint64_t limit_ns, const weir_stall_hook *hook)
 {
+	bool is_set = hook != NULL && hook->fn != NULL && limit_ns != 0;
+
 	/* [release] pairs with call_hook(). */
-	weiri_store_release(&hook, told);
-	weiri_stalls_set_due(told != NULL ? limit_ns : 0, tell);
+	weiri_store_release(&stall_hook, is_set ? hook : NULL);
+	weiri_stalls_set_due(is_set ? limit_ns : 0, tell);
 }
