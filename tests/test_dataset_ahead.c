@@ -355,6 +355,41 @@ Test(dataset_ahead, a_pool_without_workers_runs_in_the_takers)
 	cr_assert_eq(weir_pool_destroy(pool, NULL), WEIR_OK);
 }
 
+/* Runs the tasks of the pool inside a call: as many more calls begin in them as may run at a time. */
+struct nested {
+	struct busy busy;
+	weir_pool *pool;
+};
+
+static enum weir_status help_in_call(void *context, weir_tensor *const in[], weir_tensor *out[], weir_error *error)
+{
+	struct nested *nested = context;
+	int now = weiri_fetch_add_relaxed(&nested->busy.running, 1) + 1;
+
+	(void)error;
+	if (now > weiri_load_relaxed(&nested->busy.most))
+		weiri_store_relaxed(&nested->busy.most, now);
+	(void)weir_pool_help(nested->pool, SIZE_MAX);
+	(void)weiri_fetch_sub_relaxed(&nested->busy.running, 1);
+	out[0] = weir_tensor_retain(in[0]);
+	return WEIR_OK;
+}
+
+/* There are `at_once` helpers, and the taker works, too: one of them finds the limit. */
+Test(dataset_ahead, a_taker_that_works_is_one_of_those_that_may)
+{
+	for (int at_once = 1; at_once < 5; at_once++) {
+		struct nested nested = {.pool = data_pool(0)};
+		struct data_list list;
+
+		busy_init(&nested.busy, -1);
+		data_read(data_map(data_range(0, 20), help_in_call, &nested, (size_t)at_once, 0), nested.pool, &list);
+		data_expect_range(&list, 0, 20);
+		cr_expect_eq(weiri_load_relaxed(&nested.busy.most), at_once);
+		cr_assert_eq(weir_pool_destroy(nested.pool, NULL), WEIR_OK);
+	}
+}
+
 static enum weir_status call_the_iterator(void *context, weir_tensor *const in[], weir_tensor *out[], weir_error *error)
 {
 	weir_iterator **iterator = context;

@@ -300,6 +300,7 @@ static enum weir_status start_divided(struct alone *alone, weir_tensor *input, u
 		.channel = alone->channel, .input = input, .divisor = divisor, .done = note, .context = &alone->outcome};
 	enum weir_status status;
 
+	reduction.allocator = memory_of_alone;
 	alone->outcome = (struct outcome){.status = WEIR_OK};
 	status = alone->at->start(alone->at, &reduction, transfer, &alone->error);
 	weir_tensor_release(input);

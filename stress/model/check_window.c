@@ -23,11 +23,12 @@ struct scope {
 	size_t size, elements, takers, takes, helps;
 	enum weiri_help help; /* of the takers */
 	bool has_work, is_unordered, closes, counts, hurries;
-	bool passes;  /* the taker may give elements without a slot */
-	bool begun;   /* a helper is summoned before */
-	size_t run;   /* elements that a helper reads in a row; 0: as many as there are */
-	bool looks;   /* a taker that finds the turn taken looks once (sync/look.h) */
-	bool resumes; /* thread RESUMER runs no tasks, but resumes the takers' turn once */
+	bool passes;      /* the taker may give elements without a slot */
+	bool begun;       /* a helper is summoned before */
+	size_t run;       /* elements that a helper reads in a row; 0: as many as there are */
+	bool looks;       /* a taker that finds the turn taken looks once (sync/look.h) */
+	bool resumes;     /* thread RESUMER runs no tasks, but resumes the takers' turn once */
+	bool helps_first; /* of two threads, the first is the one that runs tasks: and so it is stopped first */
 };
 
 static struct scene {
@@ -191,6 +192,8 @@ static void setup(void *context)
 static void run(void *context, size_t who)
 {
 	(void)context;
+	if (scene.scope.helps_first)
+		who = 1 - who;
 	if (scene.scope.resumes && who == RESUMER) {
 		(void)weiri_turn_resume(&scene.turn);
 		return;
@@ -336,11 +339,17 @@ static int check_limit(void)
 /* The taker reads, works on and gives elements itself while nothing is under way, beside a helper that does so. */
 static int check_passed(void)
 {
-	struct scope scope = {.size = 1, .elements = 2, .takers = 1, .takes = 3, .helps = 2, .has_work = true};
+	struct scope scope = {.size = 1, .elements = 2, .takers = 1, .takes = 2, .helps = 1, .has_work = true};
 	int failed = 0;
 
 	scope.help = WEIRI_HELP_ALWAYS;
 	scope.passes = scope.begun = scope.counts = true;
+	/* The second element passes while the helper is stopped anywhere, also right behind its finish of the first. */
+	scope.helps_first = true;
+	failed |= check_stops("window_passed_behind", 2, scope);
+	scope.helps_first = false;
+	scope.takes = 3;
+	scope.helps = 2;
 	failed |= check("window_passed_1", 2, SOME, scope);
 	scope.closes = true;
 	scope.takes = 1;

@@ -71,7 +71,8 @@
  *       read is taken once, and the end only after all of them
  *   W5  the window outlives each helper and each wake of its filler: each holds a reference
  *   W6  if something is undone and the consumer waits, a helper is awake or summoned
- *   W7  at most `at_once` calls of the work run at a time
+ *   W7  at most `at_once` calls of the work run at a time. A call is counted as ended before its element is
+ *       finished. So where nothing is under way, and elements pass, begun = worked, and no count comes later
  * Why W6 holds. Something becomes undone when a filler publishes an element or leaves its turn FREE,
  *   and when a stuck turn is resumed. A filler is a helper or the consumer, and looks again after
  *   that. The consumer looks once more after it has marked its slot, and summons. A resume summons.

@@ -5,6 +5,7 @@
 
 #include <weir/time.h>
 
+#include "base/assert.h"
 #include "data/window_cost.h"
 #include "data/window_fill.h"
 #include "data/window_work.h"
@@ -16,6 +17,8 @@ static enum weir_status give_passed(struct weiri_window *window, struct weiri_wi
 	size_t width = window->dataset->width;
 	uint64_t next = slot->ordinal + 1;
 
+	/* [relaxed] each element before was taken, and its call is counted before the finish that the take acquired */
+	WEIR_ASSERT1(W7, weiri_load_relaxed(&window->worked) == slot->ordinal);
 	if (slot->status == WEIR_OK)
 		weiri_parts_move(parts, slot->parts, width);
 	else

@@ -53,7 +53,10 @@ static void work_on(struct weiri_window *window, struct weiri_window_slot *slot)
 {
 	if (slot->status == WEIR_OK)
 		weiri_window_call_work(window, slot);
-	/* [P10 acquire] pairs with weiri_window_is_at_limit() */
+	/*
+	 * [P10 acquire] pairs with weiri_window_is_at_limit(). Before the finish: once the element is taken, the
+	 * next may pass, and sets the count
+	 */
 	(void)weiri_fetch_add_acquire(&window->worked, UINT64_C(1));
 	weiri_window_finish(window, slot);
 }
