@@ -10,6 +10,7 @@
 #include <weir/transport.h>
 
 #include "failing_allocator.h"
+#include "stepped.h"
 #include "tensor/pairs.h"
 
 enum { MOST = 4 };
@@ -488,6 +489,146 @@ Test(ranks, bad_input)
 	cr_expect_eq(begin(t, 0, f32(1), 0, &outcome, &transfer, &error), WEIR_INVALID_ARGUMENT);
 	t->close(t, 0);
 	end_group(ranks);
+}
+
+/* -- the ends of things ------------------------------------------------------------------------ */
+
+Test(ranks, as_many_ranks_as_there_may_be)
+{
+	struct weir_ranks_options options = {WEIR_RANKS_OPTIONS_INIT, .name = "largest", .channels = 1};
+	struct outcome outcomes[WEIR_RANKS_MAX];
+	weir_transfer *transfers[WEIR_RANKS_MAX];
+	weir_ranks *ranks = NULL;
+	weir_error error;
+
+	cr_assert_eq(weir_ranks_create(WEIR_RANKS_MAX, &options, &ranks, &error), WEIR_OK, "%s", error.message);
+	for (size_t i = 0; i < WEIR_RANKS_MAX; i++) {
+		weir_transport *t = weir_ranks_transport(ranks, i);
+
+		cr_assert_eq(begin(t, open_f32(t, "w"), f32((float)i), 1, &outcomes[i], &transfers[i], &error), WEIR_OK);
+	}
+	for (size_t i = 0; i < WEIR_RANKS_MAX; i++) {
+		weir_transport *t = weir_ranks_transport(ranks, i);
+		float sum = take_sum(&outcomes[i]);
+
+		cr_expect_eq(sum, (float)(WEIR_RANKS_MAX * (WEIR_RANKS_MAX - 1) / 2));
+		t->release(t, transfers[i]);
+		cr_expect_eq(weir_ranks_destroy(ranks, &error), WEIR_FAILED_PRECONDITION);
+		cr_expect_not_null(strstr(error.message, "\"largest\""), "the name is as it was: %s", error.message);
+		t->close(t, 0);
+	}
+	end_group(ranks);
+}
+
+/* A group of one rank, all in memory that is looked at. */
+struct alone {
+	struct failing_allocator state;
+	weir_allocator memory;
+	weir_ranks *ranks;
+	weir_transport *at;
+	weir_transfer *transfer;
+	uint32_t channel;
+	int ends;
+};
+
+static void open_alone(struct alone *alone)
+{
+	struct weir_ranks_options options = {WEIR_RANKS_OPTIONS_INIT, .channels = 1};
+
+	*alone = (struct alone){.state = {.fail_at = 0}};
+	alone->memory = failing_allocator_hooks(&alone->state);
+	options.allocator = &alone->memory;
+	cr_assert_eq(weir_ranks_create(1, &options, &alone->ranks, NULL), WEIR_OK);
+	alone->at = weir_ranks_transport(alone->ranks, 0);
+	alone->channel = open_f32(alone->at, "w");
+}
+
+static void start_alone(struct alone *alone, weir_reduced_fn *done)
+{
+	struct weir_reduction reduction = {.channel = alone->channel,
+	                                   .input = f32(2),
+	                                   .divisor = 1,
+	                                   .allocator = &alone->memory,
+	                                   .done = done,
+	                                   .context = alone};
+
+	cr_assert_eq(alone->at->start(alone->at, &reduction, &alone->transfer, NULL), WEIR_OK);
+	weir_tensor_release(reduction.input);
+}
+
+static void end_all(void *context, enum weir_status status, const weir_error *error, weir_tensor *sum)
+{
+	struct alone *alone = context;
+
+	(void)error;
+	cr_assert_eq(status, WEIR_OK);
+	cr_expect_eq(*(const float *)weir_tensor_data(sum), 2.0f);
+	weir_tensor_release(sum);
+	alone->at->release(alone->at, alone->transfer);
+	alone->at->close(alone->at, alone->channel);
+	cr_expect_eq(weir_ranks_destroy(alone->ranks, NULL), WEIR_OK);
+	cr_expect_str_eq(failing_allocator_verdict(&alone->state), "balanced");
+	alone->ends++;
+}
+
+/* Whoever tells the last rank holds nothing any more. */
+Test(ranks, the_last_completion_may_end_the_ranks_and_their_memory)
+{
+	struct alone alone;
+
+	open_alone(&alone);
+	start_alone(&alone, end_all);
+	cr_expect_eq(alone.ends, 1);
+}
+
+static void let_go(void *context, enum weir_status status, const weir_error *error, weir_tensor *sum)
+{
+	struct alone *alone = context;
+
+	(void)error;
+	cr_assert_eq(status, WEIR_OK);
+	weir_tensor_release(sum);
+	alone->ends++;
+}
+
+static void end_the_last_use(void *context)
+{
+	struct alone *alone = context;
+
+	if (alone->transfer != NULL)
+		alone->at->release(alone->at, alone->transfer);
+	else
+		alone->at->close(alone->at, alone->channel);
+}
+
+/* Whatever their last user does stands still at each instruction, and the ranks are destroyed as soon as it lets. */
+static void destroy_beside_the_last_use(struct alone *alone)
+{
+	struct stepped use = {.call = end_the_last_use, .context = alone};
+	enum weir_status status = WEIR_FAILED_PRECONDITION;
+	int stands = stepped_start(&use, 0);
+
+	for (; stands && status != WEIR_OK; stands = stepped_next(&use))
+		status = weir_ranks_destroy(alone->ranks, NULL);
+	if (status != WEIR_OK)
+		status = weir_ranks_destroy(alone->ranks, NULL);
+	cr_assert_eq(status, WEIR_OK);
+	cr_assert_str_eq(failing_allocator_verdict(&alone->state), "balanced");
+	stepped_finish(&use);
+}
+
+Test(ranks, the_last_user_leaves_nothing_behind_a_destroy)
+{
+	struct alone alone;
+
+	stepped_or_skip();
+	open_alone(&alone);
+	destroy_beside_the_last_use(&alone);
+	open_alone(&alone);
+	start_alone(&alone, let_go);
+	cr_assert_eq(alone.ends, 1);
+	alone.at->close(alone.at, alone.channel);
+	destroy_beside_the_last_use(&alone);
 }
 
 static enum weir_status add_two(const weir_allocator *allocator, void *context)
