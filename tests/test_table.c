@@ -458,9 +458,11 @@ Test(table, what_cannot_be_a_table_is_refused)
 	expect_not_made((struct weir_table_options){WEIR_TABLE_OPTIONS_INIT, .flags = 2}, NULL, WEIR_INVALID_ARGUMENT,
 	                "table: unknown flags 0x2");
 	expect_not_made((struct weir_table_options){WEIR_TABLE_OPTIONS_INIT, .dtype = WEIR_I64}, NULL,
-	                WEIR_INVALID_ARGUMENT, "table: 0 rows, expected at least 1");
+	                WEIR_INVALID_ARGUMENT, "table \"table\": 0 rows, expected at least 1");
+	expect_not_made((struct weir_table_options){WEIR_TABLE_OPTIONS_INIT, .name = "n", .rows = 1}, NULL,
+	                WEIR_INVALID_ARGUMENT, "table \"n\": dtype is 0; set dtype");
 	expect_not_made((struct weir_table_options){WEIR_TABLE_OPTIONS_INIT, .dtype = WEIR_I64, .rows = 1, .row = &deep},
-	                NULL, WEIR_INVALID_ARGUMENT, "table: rows of rank 8, expected at most 7");
+	                NULL, WEIR_INVALID_ARGUMENT, "table \"table\": rows of rank 8, expected at most 7");
 	expect_not_made(
 		(struct weir_table_options){WEIR_TABLE_OPTIONS_INIT, .name = "e", .dtype = WEIR_I64, .rows = 2, .row = &none},
 		NULL, WEIR_INVALID_ARGUMENT,

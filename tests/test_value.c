@@ -811,6 +811,9 @@ Test(value, options_that_do_not_suit_the_kind_are_refused)
 	options.release = release_thing;
 	expect_options_refused(options, "variable \"x\": inline values have no function release");
 	options.release = NULL;
+	options.context = &first;
+	expect_options_refused(options, "variable \"x\": inline values have no context");
+	options.context = NULL;
 	options.kind = (enum weir_var_kind)4;
 	expect_options_refused(options, "variable \"x\": 4 is not a kind");
 	options.kind = WEIR_VAR_TENSOR;

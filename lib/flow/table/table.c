@@ -35,19 +35,22 @@ size_t weiri_root_seal(void *context, const void *root)
 
 /* -- creating ---------------------------------------------------------------------------------- */
 
-static enum weir_status check_options(const struct weir_table_options *options, weir_shape *shape, weir_error *error)
+static enum weir_status check_options(const struct weir_table_options *options, const char *name, weir_shape *shape,
+                                      weir_error *error)
 {
 	enum weir_status status = weiri_options_flags("table", options->flags, 0, error);
 
 	if (status != WEIR_OK)
 		return status;
 	if (options->rows < 1)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "table: %lld row%s, expected at least 1",
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "table \"%s\": %lld row%s, expected at least 1", name,
 		                  (long long)options->rows, WEIRI_S(options->rows));
+	if (options->dtype == 0)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "table \"%s\": dtype is 0; set dtype", name);
 	*shape = (weir_shape){.rank = 1, .dims = {options->rows}};
 	if (options->row != NULL) {
 		if (options->row->rank >= WEIR_MAX_RANK)
-			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "table: rows of rank %u, expected at most %d",
+			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "table \"%s\": rows of rank %u, expected at most %d", name,
 			                  options->row->rank, WEIR_MAX_RANK - 1);
 		shape->rank += options->row->rank;
 		memcpy(shape->dims + 1, options->row->dims, options->row->rank * sizeof(shape->dims[0]));
@@ -64,7 +67,7 @@ static enum weir_status check_rows(const struct weir_table_options *options, con
 	weir_shape shape;
 	int64_t elements;
 	size_t nbytes;
-	enum weir_status status = check_options(options, &shape, error);
+	enum weir_status status = check_options(options, name, &shape, error);
 
 	if (status != WEIR_OK)
 		return status;

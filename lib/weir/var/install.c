@@ -3,6 +3,8 @@
  */
 #include "var/install.h"
 
+#include <weir/reclaim.h>
+
 #include "base/error.h"
 #include "base/probe.h"
 #include "reclaim/admit.h"
@@ -100,11 +102,14 @@ enum weir_status weiri_write_admit_at_once(const weir_var *var, uint64_t deadlin
 		return weiri_fail(error, status, "variable \"%s\": the wait for memory was cancelled: %s", var->name,
 		                  weiri_interrupt_cause.message);
 	if (status != WEIR_OK)
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED,
-		                  "variable \"%s\": retired versions that readers still hold exceed the budget%s", var->name,
-		                  weiri_load_relaxed(&(*record)->read_sections) != 0 /* [relaxed] own field */
-		                      ? "; this thread has a read section open, so the write did not wait"
-		                      : "");
+		return weiri_fail(
+			error, WEIR_RESOURCE_EXHAUSTED,
+			"variable \"%s\": retired versions that readers still hold exceed the budget of %llu bytes%s; "
+			"weir_stalls_visit() names these readers",
+			var->name, (unsigned long long)weir_reclaim_budget(),
+			weiri_load_relaxed(&(*record)->read_sections) != 0 /* [relaxed] own field */
+				? "; this thread has a read section open, so the write did not wait"
+				: "");
 	return WEIR_OK;
 }
 

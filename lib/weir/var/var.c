@@ -80,6 +80,8 @@ static enum weir_status check_kind(const struct weir_var_options *given, weir_er
 	if (given->kind != WEIR_VAR_POINTER && (given->release != NULL || given->measure != NULL))
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: %s have no function %s", plural[given->kind],
 		                  given->release != NULL ? "release" : "measure");
+	if (given->kind != WEIR_VAR_POINTER && given->context != NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: %s have no context", plural[given->kind]);
 	if (given->kind == WEIR_VAR_INLINE && (given->size == 0 || given->size > WEIR_VAR_MAX_INLINE))
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: inline values of %zu bytes, must be 1 to %d",
 		                  given->size, WEIR_VAR_MAX_INLINE);
