@@ -844,7 +844,7 @@ static const struct scope {
 /* Enough for what complete.tsv lists. */
 static uint64_t most_executions(const struct scope *scope)
 {
-	if (scope->threads[0] == replace_twice)
+	if (scope->threads[0] == replace_twice || scope->setup == setup_ended_in_a_collection)
 		return 40000;
 	return scope->setup == setup_crowd ? 35000 : 30000;
 }
