@@ -387,7 +387,11 @@ static int make_some_room(unsigned number)
 		cr_expect_eq(poke_at_the_wake, 0, "a poke that comes while it wakes remains");
 		cr_expect_eq(weiri_load_relaxed(&waits->poke), 0);
 	}
-	cr_expect(number > 3 || mine.wakes != before, "sleep %u", number);
+	if (number == 4) {
+		retire_things(1, LARGE, &freed);
+		(void)weiri_collect_for_all(waits);
+	}
+	cr_expect(number > 4 || mine.wakes != before, "sleep %u", number);
 	return 0;
 }
 
@@ -397,7 +401,7 @@ Test(admit, a_waiter_is_woken_by_all_that_may_make_room)
 	cr_expect_not(someone_is_woken());
 	waits = simulate(make_some_room);
 	cr_expect_eq(weiri_reclaim_admit(waits, mine.now_ns + (uint64_t)50 * MS), WEIR_RESOURCE_EXHAUSTED);
-	cr_expect_gt(mine.sleeps, 4);
+	cr_expect_gt(mine.sleeps, 5);
 	stop_to_simulate();
 	cr_expect_not(someone_is_woken(), "it waits no more");
 	make_room();
@@ -453,6 +457,48 @@ Test(admit, a_thread_that_ends_waits_no_more)
 		join(start(end_without_a_wait, NULL)); /* it takes the record over */
 		cr_expect_not(someone_is_woken());
 	}
+	stop_to_simulate();
+	make_room();
+}
+
+static _Atomic(uint32_t) wakes_at_the_end;
+
+static void count_a_wake(void)
+{
+	weiri_fetch_add_relaxed(&wakes_at_the_end, 1u);
+}
+
+static void *end_in_a_collection(void *unused)
+{
+	static struct last of_this_thread;
+	struct weiri_record *record = my_record();
+
+	weiri_retired_init(&of_this_thread.retired, 1, end_the_thread);
+	weiri_retire(record, &of_this_thread.retired);
+	mine.in_wake = count_a_wake;
+	(void)weiri_collect_for_all(record);
+	cr_expect_fail("it has not ended");
+	return unused;
+}
+
+static int end_another_thread(unsigned number)
+{
+	if (number == 0)
+		join(start(end_in_a_collection, NULL));
+	return 0;
+}
+
+/* What it had in hand may be collected by others from then on. */
+Test(admit, a_thread_that_ends_in_a_collection_wakes_who_waits)
+{
+	struct weiri_record *record;
+
+	flush_all();
+	exceed_the_budget();
+	weiri_store_relaxed(&wakes_at_the_end, 0u);
+	record = simulate(end_another_thread);
+	cr_expect_eq(weiri_reclaim_admit(record, mine.now_ns + (uint64_t)50 * MS), WEIR_RESOURCE_EXHAUSTED);
+	cr_expect_gt(weiri_load_relaxed(&wakes_at_the_end), 0);
 	stop_to_simulate();
 	make_room();
 }

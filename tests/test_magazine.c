@@ -412,6 +412,20 @@ Test(magazine, half_of_a_lowered_budget_is_there_for_what_is_retired)
 	end();
 }
 
+static void expect_all_counted(void)
+{
+	const struct weiri_record *record = my_record();
+	uint64_t bytes = 0;
+
+	for (size_t list = 0; list < WEIRI_MAGAZINE_LISTS; list++) {
+		const struct weiri_kept_block *block = weiri_load_relaxed(&record->magazine[list]);
+
+		for (; block != NULL; block = block->next)
+			bytes += (list + 1) * WEIRI_LINE;
+	}
+	cr_expect_eq(weiri_load_relaxed(&record->magazine_bytes), bytes);
+}
+
 Test(magazine, a_collection_gives_back_what_a_lowered_budget_leaves_no_room_for)
 {
 	begin();
@@ -425,7 +439,44 @@ Test(magazine, a_collection_gives_back_what_a_lowered_budget_leaves_no_room_for)
 	cr_expect_eq(my_grant(), SMALL_SHARE / 2 / 2);
 	cr_expect_leq(kept_bytes(), my_grant());
 	cr_expect_gt(kept_bytes(), my_grant() - WEIRI_MAGAZINE_UNIT);
+	expect_all_counted();
 	weir_reclaim_set_budget(0);
+	end();
+}
+
+Test(magazine, the_block_for_which_a_grant_grows_is_kept)
+{
+	enum { SIZE = 2 * WEIRI_LINE };
+	struct weiri_record *record = my_record();
+
+	begin();
+	weiri_magazine_end(record);
+	weiri_block_release(weir_default_allocator(), weiri_block_allocate(record, weir_default_allocator(), SIZE), SIZE);
+	cr_expect_eq(weiri_load_relaxed(&record->magazine_bytes), SIZE);
+	end();
+}
+
+Test(magazine, what_the_rest_of_a_grant_holds_is_kept)
+{
+	enum { COUNT = WEIRI_MAGAZINE_UNIT / WEIRI_LINE + 1 };
+	struct weiri_record *record = my_record();
+	static void *blocks[COUNT];
+
+	begin();
+	weiri_magazine_end(record);
+	for (int i = 0; i < COUNT; i++)
+		blocks[i] = weiri_block_allocate(record, weir_default_allocator(), WEIRI_LINE);
+	for (int i = 0; i < COUNT; i++)
+		weiri_block_release(weir_default_allocator(), blocks[i], WEIRI_LINE);
+	blocks[0] = weiri_block_allocate(record, weir_default_allocator(), WEIRI_LINE);
+	cr_expect_eq(my_grant(), 2 * WEIRI_MAGAZINE_UNIT);
+	cr_expect_eq(weiri_load_relaxed(&record->magazine_bytes), WEIRI_MAGAZINE_UNIT);
+	weir_reclaim_set_budget(3 * WEIRI_MAGAZINE_UNIT * WEIRI_MAGAZINES_SHARE);
+	weiri_magazine_after_collection(record);
+	cr_expect_eq(my_grant(), WEIRI_MAGAZINE_UNIT);
+	cr_expect_eq(weiri_load_relaxed(&record->magazine_bytes), WEIRI_MAGAZINE_UNIT);
+	weir_reclaim_set_budget(0);
+	weiri_block_release(weir_default_allocator(), blocks[0], WEIRI_LINE);
 	end();
 }
 
