@@ -32,7 +32,7 @@ static enum weiri_block_kind kind_of(const void *tagged)
 	return (enum weiri_block_kind)((uintptr_t)tagged % 2);
 }
 
-/* Of type weiri_part_dead_fn: keeps the blocks for the thread of the draft. */
+/* Of type weiri_parts_dead_fn: keeps the blocks for the thread of the draft. */
 static void keep(void *draft, const struct weiri_part parts[], size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
