@@ -17,6 +17,7 @@
 #include <time.h>
 
 #include "base/asymmetric.h"
+#include "libc_clock.h"
 #include "reclaim/announce.h"
 #include "reclaim/settle.h"
 
@@ -31,17 +32,12 @@ static _Atomic(uint64_t) frozen_ns, takes_ns;
 int clock_gettime(clockid_t clock, struct timespec *time)
 {
 	uint64_t frozen = weiri_load_relaxed(&frozen_ns);
-	static _Atomic(void *) found;
-	int (*there)(clockid_t, struct timespec *);
 
 	if (clock == CLOCK_MONOTONIC && frozen != 0) {
 		*time = (struct timespec){(time_t)(frozen / 1000000000u), (long)(frozen % 1000000000u)};
 		return 0;
 	}
-	if (weiri_load_relaxed(&found) == NULL)
-		weiri_store_relaxed(&found, dlsym(RTLD_NEXT, "clock_gettime"));
-	*(void **)&there = weiri_load_relaxed(&found);
-	return there(clock, time);
+	return libc_clock_gettime(clock, time);
 }
 
 /* The clock stands still from here on, at an odd time. */
@@ -165,10 +161,11 @@ static void skip_without_membarrier(void)
 
 enum { LOST_NS = 10000000, PAUSE_NS = 1000000 }; /* as in settle.c */
 
-/* From now on no turn has been used, and there is one in each pause. */
+/* From now on no turn has been used, there is one in each pause, and the clock runs. */
 static inline void begin_with_pauses_of(uint64_t nanoseconds)
 {
 	skip_without_membarrier();
+	weiri_store_relaxed(&frozen_ns, 0u);
 	weiri_settle_pause_ns = nanoseconds;
 	weiri_settle_lost_ns = LOST_NS;
 	weiri_settle_after_fork();

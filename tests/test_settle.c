@@ -9,6 +9,15 @@
 #include "refuse_membarrier.h"
 #include "sandbox.h"
 
+#ifndef __has_feature
+#define __has_feature(name) 0
+#endif
+#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
+enum { UNDER_TSAN = 1 };
+#else
+enum { UNDER_TSAN = 0 };
+#endif
+
 enum { BURST = 16 }; /* as in settle.c */
 
 static uint64_t membarriers(void)
@@ -475,6 +484,8 @@ Test(settle, the_child_of_a_fork_has_all_turns)
 	int status = -1;
 	pid_t child;
 
+	if (UNDER_TSAN)
+		cr_skip_test("ThreadSanitizer does not support threads in the child of a fork");
 	begin_with_pauses_of(PAUSE_NS);
 	freeze_the_clock();
 	begin(&reader);
