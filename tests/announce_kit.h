@@ -10,14 +10,13 @@
 
 #include "reclaim_kit.h"
 
-#include <dlfcn.h>
 #include <linux/membarrier.h>
 #include <stdarg.h>
 #include <sys/syscall.h>
 #include <time.h>
 
 #include "base/asymmetric.h"
-#include "libc_clock.h"
+#include "libc_calls.h"
 #include "reclaim/announce.h"
 #include "reclaim/settle.h"
 
@@ -70,25 +69,20 @@ static inline void begin_membarrier(void)
 
 long syscall(long number, ...)
 {
-	static _Atomic(void *) found;
 	long arguments[6], result;
 	bool is_fence;
 	uint64_t until;
-	long (*there)(long, ...);
 	va_list list;
 
 	va_start(list, number);
 	for (int i = 0; i < 6; i++)
 		arguments[i] = va_arg(list, long);
 	va_end(list);
-	if (weiri_load_relaxed(&found) == NULL)
-		weiri_store_relaxed(&found, dlsym(RTLD_NEXT, "syscall"));
-	*(void **)&there = weiri_load_relaxed(&found);
 	is_fence = number == SYS_membarrier && arguments[0] == MEMBARRIER_CMD_PRIVATE_EXPEDITED;
 	until = is_fence ? weir_deadline_in(weiri_load_relaxed(&slow_ns)) : 0;
 	if (is_fence)
 		begin_membarrier();
-	result = there(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5]);
+	result = libc_syscall(number, arguments);
 	while (weir_now_ns() < until)
 		;
 	if (is_fence && weiri_load_relaxed(&takes_ns) != 0)

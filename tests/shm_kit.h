@@ -23,14 +23,8 @@
 #include <unistd.h>
 #include <weir/time.h>
 
-#ifndef __has_feature
-#define __has_feature(name) 0
-#endif
-#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
-enum { SHM_UNDER_TSAN = 1 };
-#else
-enum { SHM_UNDER_TSAN = 0 };
-#endif
+#include "under_tsan.h"
+
 #if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer) || defined(__SANITIZE_THREAD__) || \
 	__has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
 enum { SHM_STEP_STRIDE = 9 }; /* a sanitizer makes several instructions of each one */
@@ -148,7 +142,7 @@ static inline void shm_steps_or_skip(void)
 #else
 	const char *preloaded = getenv("LD_PRELOAD");
 
-	if (SHM_UNDER_TSAN || (preloaded != NULL && strstr(preloaded, "vgpreload") != NULL))
+	if (UNDER_TSAN || (preloaded != NULL && strstr(preloaded, "vgpreload") != NULL))
 		cr_skip_test("no single steps here");
 #endif
 }

@@ -7,7 +7,6 @@
 #include "reclaim_kit.h"
 
 #include <errno.h>
-#include <dlfcn.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <stdarg.h>
@@ -18,7 +17,7 @@
 #include <weir/thread.h>
 
 #include "base/asymmetric.h"
-#include "libc_clock.h"
+#include "libc_calls.h"
 #include "reclaim/settle.h"
 
 enum { MS = 1000000, MOST_SLEEPS = 1000 };
@@ -72,9 +71,7 @@ long syscall(long number, ...);
 
 long syscall(long number, ...)
 {
-	static _Atomic(void *) found;
 	long arguments[6];
-	long (*there)(long, ...);
 	va_list list;
 
 	va_start(list, number);
@@ -89,10 +86,7 @@ long syscall(long number, ...)
 	}
 	if (number == SYS_membarrier && arguments[0] == MEMBARRIER_CMD_PRIVATE_EXPEDITED)
 		hear(mine.in_membarrier);
-	if (weiri_load_relaxed(&found) == NULL)
-		weiri_store_relaxed(&found, dlsym(RTLD_NEXT, "syscall"));
-	*(void **)&there = weiri_load_relaxed(&found);
-	return there(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5]);
+	return libc_syscall(number, arguments);
 }
 
 /* This thread simulates its sleeps from now on; each turn to settle is there. */

@@ -28,16 +28,8 @@
 #include "var/give_way.h"
 #include "var/hold.h"
 #include "var/install.h"
+#include "under_tsan.h"
 #include "variables.h"
-
-#ifndef __has_feature
-#define __has_feature(name) 0
-#endif
-#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
-enum { UNDER_TSAN = 1 };
-#else
-enum { UNDER_TSAN = 0 };
-#endif
 
 enum { CHILD_SECONDS = 300, LARGE = 256 << 10 };
 

@@ -8,15 +8,7 @@
 
 #include "refuse_membarrier.h"
 #include "sandbox.h"
-
-#ifndef __has_feature
-#define __has_feature(name) 0
-#endif
-#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
-enum { UNDER_TSAN = 1 };
-#else
-enum { UNDER_TSAN = 0 };
-#endif
+#include "under_tsan.h"
 
 enum { BURST = 16 }; /* as in settle.c */
 

@@ -97,7 +97,7 @@ NOTICING = {
     "lib/weir/var/change": ("combine", "scatter", "elementwise"),
     "lib/weir/var/combine": ("combine", "scatter"),
     "lib/weir/var/kind": ("value", "commit", "txn"),
-    "lib/weir/var/read_section": ("read_section", "older_2"),
+    "lib/weir/var/read_section": ("read_section", "read_section_again", "older_2"),
     "lib/weir/var/snapshot": ("snapshot", "read_section", "commit"),
     "lib/weir/var/spares": ("combine",),
     "lib/weir/var/stalls": ("stalls",),
