@@ -595,6 +595,28 @@ Test(txn, run_begins_again_until_it_commits)
 	destroy_all(&body.var, 1);
 }
 
+/* Each attempt gets an empty error, whatever the attempt before left there. */
+static enum weir_status fail_once(void *context, weir_txn *txn, weir_error *error)
+{
+	int *calls = context;
+
+	(void)txn;
+	cr_expect_eq(error->code, WEIR_OK);
+	cr_expect_str_eq(error->message, "");
+	if ((*calls)++ > 0)
+		return WEIR_OK;
+	*error = (weir_error){WEIR_ABORTED, "somebody was faster"};
+	return WEIR_ABORTED;
+}
+
+Test(txn, run_gives_each_attempt_an_empty_error)
+{
+	int calls = 0;
+
+	cr_assert_eq(weir_txn_run(&variables_memory, fail_once, &calls, WEIR_NO_DEADLINE, NULL), WEIR_OK);
+	cr_expect_eq(calls, 2);
+}
+
 Test(txn, run_ends_with_what_its_function_says_and_changes_nothing)
 {
 	struct body body = {.var = variable(1), .status = WEIR_NOT_FOUND};
