@@ -28,6 +28,15 @@
 #define WEIR_STRUCT_SIZE(type) .struct_size = sizeof(type)
 #endif
 
+/* Private: the casts of inlined code. Programs in C++ may refuse those of C (-Wold-style-cast). */
+#ifdef __cplusplus
+#define WEIRI_CAST(type, value) static_cast<type>(value)
+#define WEIRI_ADDRESS(pointer) reinterpret_cast<uintptr_t>(pointer)
+#else
+#define WEIRI_CAST(type, value) ((type)(value))
+#define WEIRI_ADDRESS(pointer) ((uintptr_t)(pointer))
+#endif
+
 #ifdef __cplusplus
 #define WEIR_BEGIN_DECLS extern "C" {
 #define WEIR_END_DECLS }

@@ -51,7 +51,7 @@ typedef struct weir_coordinator_member weir_coordinator_member;
 enum weir_coordinator_flags { WEIR_COORDINATOR_NOTHING_CLEAN = 1 };
 
 /* The bit of a status in clean_codes. */
-#define WEIR_COORDINATOR_CLEAN(status) (UINT64_C(1) << (unsigned)(status))
+#define WEIR_COORDINATOR_CLEAN(status) (UINT64_C(1) << (status))
 
 /* The usual grace time of weir_coordinator_join(): 120 s. */
 #define WEIR_COORDINATOR_GRACE_NS 120000000000u

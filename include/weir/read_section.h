@@ -135,19 +135,20 @@ static inline const weir_read *weir_read_section_peek(const weir_read_section *s
                                                       weir_var *var)
 {
 #if defined(__GNUC__) && UINTPTR_MAX > UINT32_MAX
-	if (__builtin_expect(var != NULL, 1)) {
+	if (__builtin_expect(!!var, 1)) {
 		/* The order of the loads matters: lib/weir/var/read_section.c. */
 		uint64_t reserved = __atomic_load_n(section->reserved, __ATOMIC_ACQUIRE);
-		const char *version =
-			__atomic_load_n((const char *const *)(const void *)var, __ATOMIC_SEQ_CST);
+		const char *version = __atomic_load_n(
+			WEIRI_CAST(const char *const *, WEIRI_CAST(const void *, var)), __ATOMIC_SEQ_CST);
 
 		if (__builtin_expect(__atomic_load_n(section->era, __ATOMIC_RELAXED) <= reserved, 1)) {
 			/* What handles show is behind the stamp. The stamp is 0 or -1 if it may not be shown. */
-			const int64_t *stamp = (const int64_t *)(const void *)(version + section->stamp_at);
-			const weir_read *read = (const weir_read *)(const void *)(stamp + 1);
+			const int64_t *stamp =
+				WEIRI_CAST(const int64_t *, WEIRI_CAST(const void *, version + section->stamp_at));
+			const weir_read *read =
+				WEIRI_CAST(const weir_read *, WEIRI_CAST(const void *, stamp + 1));
 
-			if (__builtin_expect(
-					__atomic_load_n(stamp, __ATOMIC_ACQUIRE) > 0 && read->tensor != NULL, 1))
+			if (__builtin_expect(__atomic_load_n(stamp, __ATOMIC_ACQUIRE) > 0 && read->tensor, 1))
 				return read;
 		}
 	}
@@ -216,17 +217,17 @@ WEIR_API enum weir_status weir_read_section_begin_by_call(weir_read_section *sec
 WEIR_API enum weir_status weir_read_section_end_by_call(weir_read_section *section);
 
 /*
- * The order of the accesses matters: lib/weir/var/read_section.c. The comparisons of `era` and `reserved` with
- * NULL are for gcc: where it knows that a section was never begun, it would warn of what cannot happen.
+ * The order of the accesses matters: lib/weir/var/read_section.c. That `era` and `reserved` are asked
+ * for is for gcc: where it knows that a section was never begun, it would warn of what cannot happen.
  */
 extern inline __attribute__((gnu_inline)) enum weir_status weir_read_section_begin(
 	weir_read_section *section)
 {
 	struct weir_reader *reader = weir_reader_mine;
 
-	if (__builtin_expect(section != NULL && section->era != NULL &&
-	                         (uintptr_t)section->reserved ==
-	                             (uintptr_t)reader + offsetof(struct weir_reader, shut) &&
+	if (__builtin_expect(section && section->era &&
+	                         WEIRI_ADDRESS(section->reserved) ==
+	                             WEIRI_ADDRESS(reader) + offsetof(struct weir_reader, shut) &&
 	                         __atomic_load_n(&reader->lo, __ATOMIC_RELAXED) == 0,
 	                     1)) {
 		uint64_t era = __atomic_load_n(section->era, __ATOMIC_SEQ_CST);
@@ -249,9 +250,9 @@ extern inline __attribute__((gnu_inline)) enum weir_status weir_read_section_end
 {
 	struct weir_reader *reader = weir_reader_mine;
 
-	if (__builtin_expect(section != NULL && section->reserved != NULL &&
-	                         (uintptr_t)section->reserved ==
-	                             (uintptr_t)reader + offsetof(struct weir_reader, hi) &&
+	if (__builtin_expect(section && section->reserved &&
+	                         WEIRI_ADDRESS(section->reserved) ==
+	                             WEIRI_ADDRESS(reader) + offsetof(struct weir_reader, hi) &&
 	                         __atomic_load_n(&reader->open, __ATOMIC_RELAXED) == 1 &&
 	                         __atomic_load_n(&reader->fenced, __ATOMIC_RELAXED) != 0 &&
 	                         section->outer == 0,

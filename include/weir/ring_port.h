@@ -83,9 +83,10 @@ __extension__ typedef unsigned __int128 __attribute__((may_alias)) weiri_ring_po
 static inline int weiri_ring_port_fill(uint64_t *slot, uint64_t state, uint64_t value,
                                        uint64_t next)
 {
-	return __sync_bool_compare_and_swap((weiri_ring_port_slot *)(void *)slot,
-	                                    (weiri_ring_port_slot)value << 64 | state,
-	                                    (weiri_ring_port_slot)next << 64 | (state + 1));
+	return __sync_bool_compare_and_swap(
+		WEIRI_CAST(weiri_ring_port_slot *, WEIRI_CAST(void *, slot)),
+		WEIRI_CAST(weiri_ring_port_slot, value) << 64 | state,
+		WEIRI_CAST(weiri_ring_port_slot, next) << 64 | (state + 1));
 }
 #define WEIRI_RING_PORT_INLINE 1
 #elif defined(__x86_64__) && defined(__GCC_ASM_FLAG_OUTPUTS__) && \
@@ -151,7 +152,7 @@ static inline enum weir_status weir_ring_port_try_dequeue(const weir_ring_port *
 	uint64_t state = __atomic_load_n(&slot[0], __ATOMIC_SEQ_CST);
 	uint64_t held = __atomic_load_n(&slot[1], __ATOMIC_RELAXED);
 
-	if (__builtin_expect(state == (ticket >> port->shift << 1) + 1 && value != NULL, 1) &&
+	if (__builtin_expect(state == (ticket >> port->shift << 1) + 1 && value, 1) &&
 	    __builtin_expect(__atomic_compare_exchange_n(&slot[0], &state, state + 1, 0,
 	                                                 __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST),
 	                     1)) {

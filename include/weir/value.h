@@ -93,7 +93,7 @@ static inline weir_value weir_value_inline(const void *data, size_t size)
 	weir_value value;
 
 	value.kind = WEIR_VAR_INLINE;
-	value.size = size <= UINT32_MAX ? (uint32_t)size : UINT32_MAX;
+	value.size = size <= UINT32_MAX ? WEIRI_CAST(uint32_t, size) : UINT32_MAX;
 	value.data = data;
 	return value;
 }
