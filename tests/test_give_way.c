@@ -5,7 +5,10 @@
 #include "variables.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <string.h>
 #include <weir/read_section.h>
+#include <weir/scatter.h>
 #include <weir/watch.h>
 
 #include "base/atomic.h"
@@ -145,10 +148,7 @@ Test(give_way, a_write_in_a_read_section_does_not_wait)
 
 static void *assign_two(void *context)
 {
-	weir_tensor *two = number(2);
-
-	cr_assert_eq(weir_var_assign(context, two, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
-	weir_tensor_release(two);
+	assign(context, 2);
 	return NULL;
 }
 
@@ -251,47 +251,224 @@ Test(give_way, sums_are_made_beside_a_thread_that_exchanges_without_a_pause)
 	cr_assert_eq(weir_reclaim_flush(weir_deadline_in(variables_patience_ns)), WEIR_OK);
 }
 
+/* -- a sum that is overtaken time and again ----------------------------------------------------- */
+
+enum { LOSSES = 3 };
+
+/* The calls that ask this allocator for a large value stand still there in turn, until each is let go on. */
+static struct {
+	_Atomic(uint32_t) standing, let_go;
+} turnstile;
+
+static void *allocate_in_turn(void *context, size_t size, size_t alignment)
+{
+	if (size > LARGE && weiri_load_relaxed(&turnstile.standing) < LOSSES) {
+		uint32_t turn = weiri_fetch_add_release(&turnstile.standing, 1u); /* pairs with await_the_sum() */
+
+		while (weiri_load_acquire(&turnstile.let_go) <= turn) /* pairs with let_the_sum_go() */
+			(void)sched_yield();
+	}
+	return variables_memory.allocate(context, size, alignment);
+}
+
+static void await_the_sum(uint32_t turn)
+{
+	while (weiri_load_acquire(&turnstile.standing) <= turn) /* pairs with allocate_in_turn() */
+		(void)sched_yield();
+}
+
+static void let_the_sum_go(uint32_t turn)
+{
+	weiri_store_release(&turnstile.let_go, turn + 1); /* pairs with allocate_in_turn() */
+}
+
+static weir_tensor *zeros_of(int64_t elements)
+{
+	weir_tensor_builder *builder = NULL;
+	weir_tensor *tensor = NULL;
+
+	cr_assert_eq(weir_tensor_builder_create(WEIR_I64, &(weir_shape){1, {elements}}, &variables_memory, &builder, NULL),
+	             WEIR_OK);
+	memset(weir_tensor_builder_data(builder), 0, (size_t)elements * sizeof(int64_t));
+	cr_assert_eq(weir_tensor_builder_finish(builder, &tensor), WEIR_OK);
+	return tensor;
+}
+
+/* A call that is overtaken by a value of another shape needs memory once more. */
+static void *add_to_first_row(void *var)
+{
+	int64_t zero = 0;
+	weir_tensor *one = number(1), *row;
+
+	cr_assert_eq(weir_tensor_copy_of(WEIR_I64, &(weir_shape){1, {1}}, &zero, &variables_memory, &row), WEIR_OK);
+	cr_assert_eq(weir_var_scatter(var, WEIR_SCATTER_ADD, row, one, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
+	weir_tensor_release(one);
+	weir_tensor_release(row);
+	return NULL;
+}
+
+Test(give_way, a_sum_that_loses_after_its_moment_asks_again_and_counts_once)
+{
+	weir_allocator in_turn = {allocate_in_turn, variables_memory.release, variables_memory.context};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .allocator = &in_turn};
+	weir_tensor *zeros = zeros_of(ELEMENTS);
+	pthread_t adder;
+	weir_var *var;
+
+	cr_assert_eq(weir_var_create(zeros, &options, &var, NULL), WEIR_OK);
+	weir_tensor_release(zeros);
+	cr_assert_eq(pthread_create(&adder, NULL, add_to_first_row, var), 0);
+	for (uint32_t turn = 0; turn < LOSSES; turn++) {
+		await_the_sum(turn);
+		cr_assert_eq(asked(var), turn == 0 ? 0u : 1u, "after %u losses", turn);
+		cr_assert_eq(asked_of_all(), turn == 0 ? 0u : 1u, "after %u losses", turn);
+		zeros = zeros_of((turn + 2) * (int64_t)ELEMENTS);
+		cr_assert_eq(weir_var_assign(var, zeros, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK); /* after the moment */
+		weir_tensor_release(zeros);
+		cr_assert_eq(asked(var), 0u);
+		let_the_sum_go(turn);
+	}
+	cr_assert_eq(pthread_join(adder, NULL), 0);
+	cr_assert_eq(asked(var), 0u);
+	cr_assert_eq(asked_of_all(), 0u);
+	cr_assert_eq(value_in(var), 1);
+	weir_var_destroy(var, NULL);
+	expect_nothing_left();
+}
+
 /* -- a slow update beside assigns -------------------------------------------------------------- */
 
-enum { OVERTAKES = 3 };
+enum { OVERTAKES = 3, MORE = 2 };
 
 static struct {
 	weir_var *var;
-	unsigned calls;
-	uint32_t asked_before[OVERTAKES + 1]; /* each call of the function */
+	unsigned calls, overtaken;                   /* the first calls are overtaken */
+	uint32_t asked_before[OVERTAKES + MORE + 1]; /* each call of the function */
 } slow;
 
-/* The variable is assigned while the function runs, until the update asks; then it is let pass. */
+/* Another write is first in the first calls, if need be when the moment of the request has passed. */
 static enum weir_status add_slowly(void *context, const weir_read *current, weir_tensor **next, weir_error *error)
 {
-	cr_assert_leq(slow.calls, (unsigned)OVERTAKES);
+	cr_assert_leq(slow.calls, slow.overtaken);
 	slow.asked_before[slow.calls++] = asked(slow.var);
-	if (asked(slow.var) == 0) {
-		weir_tensor *ten = number(10);
-
-		cr_assert_eq(weir_var_assign(slow.var, ten, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
-		weir_tensor_release(ten);
-	}
+	if (slow.calls <= slow.overtaken)
+		assign(slow.var, 10);
 	return add_one(context, current, next, error);
+}
+
+/* An update by add_slowly() asks before call number OVERTAKES, counted from 0. */
+static void begin_slowly(unsigned overtaken)
+{
+	slow.var = variable(1);
+	slow.calls = 0;
+	slow.overtaken = overtaken;
+	weiri_way_patience = OVERTAKES - 1;
+}
+
+static enum weir_status update_slowly(void)
+{
+	return weir_var_update(slow.var, add_slowly, NULL, WEIR_NO_DEADLINE, NULL, NULL);
 }
 
 Test(give_way, an_update_asks_after_as_many_losses_as_it_has_patience_for)
 {
-	weir_read last;
-
-	slow.var = variable(1);
-	weiri_way_patience = OVERTAKES - 1;
-	cr_assert_eq(weir_var_update(slow.var, add_slowly, NULL, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
+	begin_slowly(OVERTAKES);
+	cr_assert_eq(update_slowly(), WEIR_OK);
 	cr_assert_eq(slow.calls, OVERTAKES + 1u);
 	for (unsigned i = 0; i < OVERTAKES; i++)
 		cr_assert_eq(slow.asked_before[i], 0u, "asked before call %u", i);
 	cr_assert_eq(slow.asked_before[OVERTAKES], 1u);
 	cr_assert_eq(asked(slow.var), 0u, "the request ends with the update");
 	cr_assert_eq(asked_of_all(), 0u);
-	cr_assert_eq(weir_var_read(slow.var, &last), WEIR_OK);
-	cr_assert_eq(*(const int64_t *)weir_tensor_data(last.tensor), 11);
-	weir_read_release(&last);
+	cr_assert_eq(value_in(slow.var), 11);
 	weir_var_destroy(slow.var, NULL);
+}
+
+Test(give_way, an_update_that_loses_after_its_moment_asks_again_and_counts_once)
+{
+	begin_slowly(OVERTAKES + MORE);
+	cr_assert_eq(update_slowly(), WEIR_OK);
+	for (unsigned i = 0; i <= MORE; i++)
+		cr_assert_eq(slow.asked_before[OVERTAKES + i], 1u, "call %u after the request", i);
+	cr_assert_eq(asked(slow.var), 0u);
+	cr_assert_eq(asked_of_all(), 0u);
+	weir_var_destroy(slow.var, NULL);
+}
+
+Test(give_way, an_update_ends_no_other_request_of_its_thread)
+{
+	weir_var *other = variable(1);
+	struct weiri_own *mine = weiri_way_ask(other, WEIR_NO_DEADLINE);
+
+	begin_slowly(OVERTAKES);
+	cr_assert_eq(update_slowly(), WEIR_OK);
+	cr_assert_eq(slow.asked_before[OVERTAKES], 1u);
+	cr_assert_eq(asked(other), 1u);
+	cr_assert_eq(asked_of_all(), 1u);
+	weiri_way_free(other, mine);
+	cr_assert_eq(asked_of_all(), 0u);
+	weir_var_destroy(slow.var, NULL);
+	weir_var_destroy(other, NULL);
+}
+
+static enum weir_status fail_when_asked(void *context, const weir_read *current, weir_tensor **next, weir_error *error)
+{
+	return asked(slow.var) != 0 ? WEIR_DATA_LOSS : add_slowly(context, current, next, error);
+}
+
+Test(give_way, the_request_of_an_update_that_fails_ends_with_it)
+{
+	begin_slowly(OVERTAKES);
+	cr_assert_eq(weir_var_update(slow.var, fail_when_asked, NULL, WEIR_NO_DEADLINE, NULL, NULL), WEIR_DATA_LOSS);
+	cr_assert_eq(asked(slow.var), 0u);
+	cr_assert_eq(asked_of_all(), 0u);
+	weir_var_destroy(slow.var, NULL);
+}
+
+/* -- how long an update asks ------------------------------------------------------------------- */
+
+static const uint64_t longest_ns = UINT64_C(100000000);
+
+struct timed {
+	uint64_t takes_ns; /* the second call; the others take no time */
+	uint64_t begun_ns, ended_ns, asked_ns, until_ns;
+};
+
+static enum weir_status add_in_time(void *context, const weir_read *current, weir_tensor **next, weir_error *error)
+{
+	struct timed *timed = context;
+	uint64_t now = weir_now_ns();
+
+	if (slow.calls == 0)
+		timed->begun_ns = now;
+	if (slow.calls == slow.overtaken) {
+		timed->asked_ns = now;
+		timed->until_ns = weiri_load_relaxed(&slow.var->way.until_ns);
+	}
+	while (slow.calls == 1 && weir_now_ns() - now < timed->takes_ns)
+		;
+	timed->ended_ns = slow.calls == 1 ? weir_now_ns() : timed->ended_ns;
+	return add_slowly(NULL, current, next, error);
+}
+
+static uint64_t least_of(uint64_t x, uint64_t y)
+{
+	return x < y ? x : y;
+}
+
+Test(give_way, an_update_asks_for_as_long_as_two_attempts_take_but_for_100_ms_at_most)
+{
+	for (int i = 0; i < 2; i++) {
+		struct timed timed = {.takes_ns = i == 0 ? UINT64_C(2000000) : 3 * longest_ns / 2};
+
+		begin_slowly(2);
+		weiri_way_patience = 1;
+		cr_assert_eq(weir_var_update(slow.var, add_in_time, &timed, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
+		cr_assert_eq(slow.asked_before[2], 1u);
+		cr_expect_geq(timed.until_ns, timed.ended_ns + least_of(2 * timed.takes_ns, longest_ns));
+		cr_expect_leq(timed.until_ns, timed.asked_ns + least_of(2 * (timed.asked_ns - timed.begun_ns), longest_ns));
+		weir_var_destroy(slow.var, NULL);
+	}
 }
 
 /* -- threads that end before their requests ---------------------------------------------------- */
@@ -319,9 +496,7 @@ Test(give_way, a_thread_that_ends_in_its_update_is_counted_no_more)
 	pthread_t thread;
 	void *ended = NULL;
 
-	slow.var = variable(1);
-	slow.calls = 0;
-	weiri_way_patience = OVERTAKES - 1;
+	begin_slowly(OVERTAKES);
 	cr_assert_eq(pthread_create(&thread, NULL, update_and_end, &left), 0);
 	cr_assert_eq(pthread_join(thread, &ended), 0);
 	cr_assert_eq(ended, (void *)&left, "the update has not asked");
@@ -339,20 +514,47 @@ static void *ask_and_end(void *var)
 	return weiri_way_ask(var, WEIR_NO_DEADLINE);
 }
 
+static void *ask_free_and_end(void *var)
+{
+	struct weiri_own *asker = ask_and_end(var);
+
+	weiri_way_free(var, asker);
+	return asker;
+}
+
+static void *end_of(void *(*main)(void *), weir_var *var)
+{
+	pthread_t thread;
+	void *asker;
+
+	cr_assert_eq(pthread_create(&thread, NULL, main, var), 0);
+	cr_assert_eq(pthread_join(thread, &asker), 0);
+	return asker;
+}
+
+Test(give_way, a_thread_that_has_ended_its_request_is_counted_no_more)
+{
+	weir_var *var = variable(1);
+
+	(void)end_of(ask_free_and_end, var);
+	cr_assert_eq(asked(var), 0u);
+	cr_assert_eq(asked_of_all(), 0u);
+	weir_var_destroy(var, NULL);
+}
+
 /* As a coroutine does that goes on elsewhere. */
 Test(give_way, a_request_of_a_thread_that_has_ended_is_ended_by_another)
 {
 	weir_var *var = variable(1);
 	struct weiri_own *mine = weiri_way_ask(var, WEIR_NO_DEADLINE);
-	pthread_t thread;
-	void *asker;
+	void *asker = end_of(ask_and_end, var);
 
-	cr_assert_eq(pthread_create(&thread, NULL, ask_and_end, var), 0);
-	cr_assert_eq(pthread_join(thread, &asker), 0);
 	cr_assert_eq(asked_of_all(), 1u);
 	weiri_way_free(var, asker);
 	cr_assert_eq(asked(var), 0u);
 	cr_assert_eq(asked_of_all(), 1u, "what is gone was counted less once more");
+	cr_assert_eq(end_of(ask_free_and_end, var), asker, "another thread has what the first one kept");
+	cr_assert_eq(asked_of_all(), 1u, "the first one left something behind");
 	weiri_way_free(var, mine);
 	cr_assert_eq(asked_of_all(), 0u);
 	weir_var_destroy(var, NULL);
@@ -376,11 +578,9 @@ Test(give_way, a_request_ends_before_the_completions_of_the_update)
 {
 	enum { LAST = 1 + OVERTAKES };
 
-	slow.var = variable(1);
-	slow.calls = 0;
-	weiri_way_patience = OVERTAKES - 1;
+	begin_slowly(OVERTAKES);
 	cr_assert_eq(weir_var_start_wait(slow.var, LAST, write_and_destroy, NULL, NULL, NULL), WEIR_OK);
-	cr_assert_eq(weir_var_update(slow.var, add_slowly, NULL, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
+	cr_assert_eq(update_slowly(), WEIR_OK);
 	cr_assert_eq(slow.asked_before[OVERTAKES], 1u);
 	cr_assert_null(slow.var);
 	cr_assert_eq(weir_reclaim_flush(weir_deadline_in(variables_patience_ns)), WEIR_OK);

@@ -348,6 +348,60 @@ Test(value, an_update_that_fails_has_a_message_whatever_its_function_left)
 	end(pair);
 }
 
+/* -- an error for each attempt ----------------------------------------------------------------- */
+
+struct attempts {
+	weir_var *var;
+	int calls;
+};
+
+/* Returns true in the first attempt, which another write is to overtake. */
+static bool leave_an_error(struct attempts *attempts, weir_error *error)
+{
+	cr_expect_eq(error->code, WEIR_OK);
+	cr_expect_str_eq(error->message, "");
+	*error = (weir_error){WEIR_NOT_FOUND, "no such file"};
+	return attempts->calls++ == 0;
+}
+
+static enum weir_status lose_a_value_once(void *context, const weir_read *current, weir_value *next, weir_error *error)
+{
+	struct attempts *attempts = context;
+
+	(void)current, (void)next;
+	if (leave_an_error(attempts, error))
+		cr_assert_eq(assign_pair(attempts->var, 7, 7), WEIR_OK);
+	return WEIR_OK;
+}
+
+static enum weir_status lose_a_tensor_once(void *context, const weir_read *current, weir_tensor **next,
+                                           weir_error *error)
+{
+	struct attempts *attempts = context;
+
+	(void)current;
+	if (leave_an_error(attempts, error))
+		assign(attempts->var, 7);
+	*next = number(8);
+	return WEIR_OK;
+}
+
+Test(value, each_attempt_of_an_update_gets_an_empty_error)
+{
+	struct attempts of_pair = {.var = pair_variable(1, 5)}, in_general = of_pair, of_tensor = {.var = variable(1)};
+	weir_read published;
+
+	cr_assert_eq(weir_var_update_value(of_pair.var, lose_a_value_once, &of_pair, 0, NULL, NULL), WEIR_OK);
+	cr_expect_eq(of_pair.calls, 2);
+	cr_assert_eq(weir_var_update_value(of_pair.var, lose_a_value_once, &in_general, 0, &published, NULL), WEIR_OK);
+	cr_expect_eq(in_general.calls, 2);
+	weir_read_release(&published);
+	cr_assert_eq(weir_var_update(of_tensor.var, lose_a_tensor_once, &of_tensor, 0, NULL, NULL), WEIR_OK);
+	cr_expect_eq(of_tensor.calls, 2);
+	weir_var_destroy(of_tensor.var, NULL);
+	end(of_pair.var);
+}
+
 enum { ADDERS = 3, ADDITIONS = 2000 };
 
 static void *add_often(void *var)

@@ -253,6 +253,29 @@ Test(var, bad_arguments_are_refused)
 	weir_tensor_release(wrong);
 }
 
+/* The context is what the variable gets as its next value. */
+static enum weir_status give(void *context, const weir_read *current, weir_tensor **next, weir_error *error)
+{
+	(void)current, (void)error;
+	*next = context;
+	return WEIR_OK;
+}
+
+Test(var, an_update_is_refused_a_value_that_the_variable_cannot_take)
+{
+	weir_var *var = variable(1);
+	weir_tensor *wrong;
+	weir_error error;
+
+	cr_assert_eq(weir_tensor_scalar_f32(1.0F, &wrong), WEIR_OK);
+	cr_expect_eq(weir_var_update(var, give, wrong, WEIR_NO_DEADLINE, NULL, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_str_eq(error.message, "variable \"v\": dtype must be i64, got f32");
+	cr_expect_eq(weir_var_update(var, give, NULL, WEIR_NO_DEADLINE, NULL, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_str_eq(error.message, "variable \"v\": value is NULL");
+	cr_expect_eq(weir_var_version(var), 1);
+	weir_var_destroy(var, NULL);
+}
+
 /* Creates, assigns, adds and commits. All that it made is gone when it returns. */
 static enum weir_status use_with(const weir_allocator *allocator, void *context)
 {
