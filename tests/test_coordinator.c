@@ -149,7 +149,9 @@ Test(coordinator, create_refuses_bad_options)
 	cr_expect_eq(weir_coordinator_create(&options, &coordinator, &error), WEIR_INVALID_ARGUMENT);
 	options.flags = WEIR_COORDINATOR_NOTHING_CLEAN;
 	options.clean_codes = 1;
+	options.name = "loaders";
 	cr_expect_eq(weir_coordinator_create(&options, &coordinator, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_str_eq(error.message, "coordinator \"loaders\": clean_codes 0x1 with WEIR_COORDINATOR_NOTHING_CLEAN");
 	cr_expect_eq(weir_coordinator_create(NULL, NULL, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_null(coordinator);
 }
@@ -390,7 +392,7 @@ Test(coordinator, join_refuses_unknown_flags)
 	weir_error error;
 
 	cr_expect_eq(weir_coordinator_join(coordinator, WEIR_NO_DEADLINE, 0, 6, &error), WEIR_INVALID_ARGUMENT);
-	cr_expect_str_eq(error.message, "weir_coordinator_join: unknown flags 0x6");
+	cr_expect_str_eq(error.message, "coordinator: unknown flags 0x6");
 	cr_expect_not(weir_coordinator_joined(coordinator));
 	destroy(coordinator);
 }

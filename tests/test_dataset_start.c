@@ -686,9 +686,9 @@ Test(dataset_start, null_is_refused)
 	weir_error error;
 
 	cr_expect_eq(weir_iterator_start_next(NULL, note, NULL, NULL, &error), WEIR_INVALID_ARGUMENT);
-	cr_expect_str_eq(error.message, "weir_iterator_start_next: iterator is NULL");
+	cr_expect_str_eq(error.message, "iterator: iterator is NULL");
 	cr_expect_eq(weir_iterator_start_next(iterator, NULL, NULL, NULL, &error), WEIR_INVALID_ARGUMENT);
-	cr_expect_str_eq(error.message, "weir_iterator_start_next: done is NULL");
+	cr_expect_str_eq(error.message, "iterator: done is NULL");
 	cr_expect_null(weir_iterator_dataset(NULL));
 	cr_expect_eq(weir_iterator_dataset(iterator), dataset);
 	cr_expect_str_eq(weir_iterator_name(iterator), "range");

@@ -124,7 +124,9 @@ Test(pool, create_refuses_bad_options)
 	cr_expect_not_null(strstr(error.message, "flag"));
 	options.flags = WEIR_POOL_NO_THREADS;
 	options.threads = 1;
-	cr_expect_eq(weir_pool_create(&options, &pool, NULL), WEIR_INVALID_ARGUMENT);
+	options.name = "readers";
+	cr_expect_eq(weir_pool_create(&options, &pool, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_str_eq(error.message, "pool \"readers\": 1 thread with WEIR_POOL_NO_THREADS");
 	options.flags = 0;
 	options.threads = WEIR_POOL_MAX_THREADS + 1;
 	cr_expect_eq(weir_pool_create(&options, &pool, NULL), WEIR_INVALID_ARGUMENT);

@@ -77,6 +77,7 @@ Test(queue_runner, create_refuses_bad_options)
 	struct weir_queue_runner_step none = {NULL, NULL, NULL};
 	struct weir_queue_runner_options options = {WEIR_QUEUE_RUNNER_OPTIONS_INIT, .steps = &step, .step_count = 1};
 	weir_queue_runner *runner = NULL;
+	weir_error error;
 
 	cr_expect_eq(weir_queue_runner_create(NULL, &runner, NULL), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_queue_runner_create(&options, NULL, NULL), WEIR_INVALID_ARGUMENT);
@@ -93,7 +94,11 @@ Test(queue_runner, create_refuses_bad_options)
 	cr_expect_eq(weir_queue_runner_create(&options, &runner, NULL), WEIR_INVALID_ARGUMENT);
 	options.threads_per_step = 1;
 	options.steps = &none;
-	cr_expect_eq(weir_queue_runner_create(&options, &runner, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_queue_runner_create(&options, &runner, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_str_eq(error.message, "queue runner: step 0 has no function");
+	options.name = "files";
+	cr_expect_eq(weir_queue_runner_create(&options, &runner, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_str_eq(error.message, "queue runner \"files\": step 0 has no function");
 	cr_expect_null(runner);
 }
 
@@ -373,7 +378,7 @@ Test(queue_runner, a_start_for_another_coordinator_is_refused_and_changes_nothin
 	start(runner, first);
 	cr_assert(reaches(&waiting, 1));
 	cr_assert_eq(weir_queue_runner_start(runner, second, &error), WEIR_FAILED_PRECONDITION);
-	cr_expect_str_eq(error.message, "weir_queue_runner_start: queue runner \"test\" has 1 thread running; another "
+	cr_expect_str_eq(error.message, "queue runner \"test\" has 1 thread running; another "
 	                                "coordinator needs a runner of its own");
 	cr_assert_eq(weir_coordinator_request_stop(second, NULL), WEIR_OK);
 	cr_assert_eq(join_coordinator(second, NULL), WEIR_OK);

@@ -366,7 +366,7 @@ Test(ranks, channels_get_the_lowest_free_number)
 	cr_expect_eq(open_f32(t, "a"), 0);
 	cr_expect_eq(open_f32(t, "b"), 1);
 	cr_expect_eq(t->open(t, &what, &channel, &error), WEIR_RESOURCE_EXHAUSTED);
-	cr_expect_str_eq(error.message, "\"group\": all 2 channels are open");
+	cr_expect_str_eq(error.message, "ranks \"group\": all 2 channels are open");
 	t->close(t, 0);
 	cr_expect_eq(t->open(t, &bad, &channel, &error), WEIR_UNIMPLEMENTED);
 	cr_expect_eq(t->open(t, &nameless, &channel, &error), WEIR_INVALID_ARGUMENT);

@@ -651,12 +651,11 @@ enum weir_status weir_mpi_destroy(weir_mpi *mpi, weir_error *error)
 	if (mpi == NULL)
 		return WEIR_OK;
 	if (weiri_load_acquire(&mpi->pending) == 0 && has_flight(mpi)) /* [P2 acquire] */
-		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
-		                  "weir_mpi_destroy: MPI still has a share of rank %zu; end the job", mpi->transport.rank);
+		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "mpi: MPI still has a share of rank %zu; end the job",
+		                  mpi->transport.rank);
 	if (!weiri_countdown_arrive(&mpi->users)) {
 		weiri_countdown_join(&mpi->users);
-		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
-		                  "weir_mpi_destroy: a channel is open, or a reduction under way");
+		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "mpi: a channel is open, or a reduction under way");
 	}
 	free_comms(mpi, mpi->channel_count);
 	allocator = mpi->allocator;

@@ -438,7 +438,7 @@ static enum weir_status check_record(const weir_iterator *iterator, weir_error *
 static enum weir_status check_next(const weir_iterator *iterator, weir_tensor *parts[], size_t count, weir_error *error)
 {
 	if (iterator == NULL || parts == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_iterator_next: %s is NULL",
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "iterator: %s is NULL",
 		                  iterator == NULL ? "iterator" : "parts");
 	if (WEIRI_UNLIKELY(count != iterator->dataset->width))
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
@@ -700,8 +700,7 @@ enum weir_status weir_iterator_start_next(weir_iterator *iterator, weir_iterator
 	enum weir_status status;
 
 	if (iterator == NULL || done == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_iterator_start_next: %s is NULL",
-		                  iterator == NULL ? "iterator" : "done");
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "iterator: %s is NULL", iterator == NULL ? "iterator" : "done");
 	status = check_record(iterator, error);
 	if (status != WEIR_OK)
 		return status;
@@ -858,9 +857,8 @@ enum weir_status weir_iterator_create(weir_dataset *dataset, const struct weir_i
 	weir_error ours;
 
 	if (dataset == NULL || out == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_iterator_create: %s is NULL",
-		                  dataset == NULL ? "dataset" : "out");
-	status = weiri_options_read("weir_iterator_create", given, &options, sizeof(options), error);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "iterator: %s is NULL", dataset == NULL ? "dataset" : "out");
+	status = weiri_options_read("iterator", given, &options, sizeof(options), error);
 	if (status != WEIR_OK)
 		return status;
 	allocator = weiri_allocator_or_default(options.allocator);

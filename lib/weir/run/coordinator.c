@@ -391,7 +391,7 @@ static enum weir_status start(weir_coordinator *coordinator, const char *name, c
 	bool started;
 
 	if (coordinator == NULL || job->fn == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_coordinator_start: coordinator or fn is NULL");
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "coordinator: coordinator or fn is NULL");
 	if (name == NULL)
 		name = "thread";
 	/*
@@ -439,7 +439,7 @@ enum weir_status weir_coordinator_enter(weir_coordinator *coordinator, const cha
 	enum weir_status status;
 
 	if (coordinator == NULL || member == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_coordinator_enter: coordinator or member is NULL");
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "coordinator: coordinator or member is NULL");
 	status = claim_member(coordinator, name != NULL ? name : "thread", &claimed, error);
 	if (status != WEIR_OK)
 		return status;
@@ -476,8 +476,7 @@ static void list_stragglers(const weir_coordinator *coordinator, struct names *n
  * Joins the ended threads and returns WEIR_OK if no registered thread is left. Otherwise returns
  * `code`.
  */
-static enum weir_status require_empty(weir_coordinator *coordinator, const char *call, enum weir_status code,
-                                      weir_error *error)
+static enum weir_status require_empty(weir_coordinator *coordinator, enum weir_status code, weir_error *error)
 {
 	struct names names;
 
@@ -486,19 +485,18 @@ static enum weir_status require_empty(weir_coordinator *coordinator, const char 
 		return WEIR_OK;
 	}
 	list_stragglers(coordinator, &names);
-	return weiri_fail(error, code, "%s: coordinator \"%s\": %zu thread%s still running: %s", call, coordinator->name,
-	                  names.count, WEIRI_S(names.count), names.text);
+	return weiri_fail(error, code, "coordinator \"%s\": %zu thread%s still running: %s", coordinator->name, names.count,
+	                  WEIRI_S(names.count), names.text);
 }
 
 static enum weir_status check_join(const weir_coordinator *coordinator, uint32_t flags, weir_error *error)
 {
 	if (coordinator == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_coordinator_join: coordinator is NULL");
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "coordinator: NULL");
 	if (weiri_mark_of(WEIRI_MARK_COORDINATOR, coordinator) != NULL)
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
-		                  "weir_coordinator_join: called by a thread that coordinator \"%s\" started",
-		                  coordinator->name);
-	return weiri_options_flags("weir_coordinator_join", flags, WEIR_COORDINATOR_IGNORE_STRAGGLERS, error);
+		                  "coordinator \"%s\": a thread that it started cannot join it", coordinator->name);
+	return weiri_options_flags("coordinator", flags, WEIR_COORDINATOR_IGNORE_STRAGGLERS, error);
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b)
@@ -540,7 +538,7 @@ enum weir_status weir_coordinator_join(weir_coordinator *coordinator, uint64_t d
 		return status;
 	status = await(coordinator, A_STOP_OR_EVERYONE, deadline_ns);
 	if (status == WEIR_DEADLINE_EXCEEDED)
-		status = require_empty(coordinator, "weir_coordinator_join", WEIR_DEADLINE_EXCEEDED, error);
+		status = require_empty(coordinator, WEIR_DEADLINE_EXCEEDED, error);
 	else if (status == WEIR_CANCELLED)
 		status = fail_interrupted(coordinator, error);
 	if (status != WEIR_OK)
@@ -567,8 +565,8 @@ enum weir_status weir_coordinator_clear_stop(weir_coordinator *coordinator, weir
 	enum weir_status status;
 
 	if (coordinator == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_coordinator_clear_stop: coordinator is NULL");
-	status = require_empty(coordinator, "weir_coordinator_clear_stop", WEIR_FAILED_PRECONDITION, error);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "coordinator: NULL");
+	status = require_empty(coordinator, WEIR_FAILED_PRECONDITION, error);
 	if (status != WEIR_OK)
 		return status;
 	if (weir_cancel_fired(coordinator->token)) {
@@ -587,13 +585,10 @@ enum weir_status weir_coordinator_clear_stop(weir_coordinator *coordinator, weir
 
 /* ---- creating ---- */
 
-static enum weir_status check_options(const struct weir_coordinator_options *given,
-                                      struct weir_coordinator_options *options, weir_error *error)
+static enum weir_status check_options(struct weir_coordinator_options *options, weir_error *error)
 {
-	enum weir_status status = weiri_options_read("weir_coordinator_create", given, options, sizeof(*options), error);
+	enum weir_status status = weiri_options_flags("coordinator", options->flags, WEIR_COORDINATOR_NOTHING_CLEAN, error);
 
-	if (status == WEIR_OK)
-		status = weiri_options_flags("weir_coordinator_create", options->flags, WEIR_COORDINATOR_NOTHING_CLEAN, error);
 	if (status != WEIR_OK)
 		return status;
 	if ((options->flags & WEIR_COORDINATOR_NOTHING_CLEAN) == 0) {
@@ -601,7 +596,7 @@ static enum weir_status check_options(const struct weir_coordinator_options *giv
 			options->clean_codes = WEIR_COORDINATOR_CLEAN(WEIR_OUT_OF_RANGE);
 	} else if (options->clean_codes != 0) {
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
-		                  "weir_coordinator_create: clean_codes 0x%llx with WEIR_COORDINATOR_NOTHING_CLEAN",
+		                  "coordinator: clean_codes 0x%llx with WEIR_COORDINATOR_NOTHING_CLEAN",
 		                  (unsigned long long)options->clean_codes);
 	}
 	if (options->name == NULL)
@@ -613,20 +608,23 @@ enum weir_status weir_coordinator_create(const struct weir_coordinator_options *
                                          weir_error *error)
 {
 	struct weir_coordinator_options options;
-	enum weir_status status = check_options(given, &options, error);
+	enum weir_status status = weiri_options_read("coordinator", given, &options, sizeof(options), error);
 	weir_coordinator *coordinator;
 	weir_allocator allocator;
 
-	if (status != WEIR_OK)
+	if (status == WEIR_OK)
+		status = check_options(&options, error);
+	if (status != WEIR_OK) {
+		weiri_error_name(error, "coordinator", options.name);
 		return status;
+	}
 	if (out == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_coordinator_create: out is NULL");
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "coordinator: out is NULL");
 	allocator = weiri_allocator_or_default(options.allocator);
 	coordinator = weiri_allocate_zeroed(&allocator, sizeof(*coordinator), _Alignof(weir_coordinator));
 	if (coordinator == NULL || weir_cancel_create(&allocator, &coordinator->token, NULL) != WEIR_OK) {
 		weiri_release(&allocator, coordinator, sizeof(*coordinator), _Alignof(weir_coordinator));
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "weir_coordinator_create: no memory for \"%s\"",
-		                  options.name);
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "coordinator \"%s\": no memory", options.name);
 	}
 	coordinator->allocator = allocator;
 	coordinator->clean_codes = options.clean_codes;
@@ -648,7 +646,7 @@ enum weir_status weir_coordinator_destroy(weir_coordinator *coordinator, weir_er
 
 	if (coordinator == NULL)
 		return WEIR_OK;
-	status = require_empty(coordinator, "weir_coordinator_destroy", WEIR_FAILED_PRECONDITION, error);
+	status = require_empty(coordinator, WEIR_FAILED_PRECONDITION, error);
 	if (status != WEIR_OK)
 		return status;
 	release_record(coordinator, record_of(load_outcome(coordinator)));

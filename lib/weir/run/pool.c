@@ -50,23 +50,20 @@ static size_t usable_processors(void)
 #endif
 }
 
-static enum weir_status check_options(const struct weir_pool_options *given, struct weir_pool_options *options,
-                                      weir_error *error)
+static enum weir_status check_options(struct weir_pool_options *options, weir_error *error)
 {
-	enum weir_status status = weiri_options_read("weir_pool_create", given, options, sizeof(*options), error);
+	enum weir_status status = weiri_options_flags("pool", options->flags, WEIR_POOL_NO_THREADS, error);
 
-	if (status == WEIR_OK)
-		status = weiri_options_flags("weir_pool_create", options->flags, WEIR_POOL_NO_THREADS, error);
 	if (status != WEIR_OK)
 		return status;
 	if (options->threads > WEIR_POOL_MAX_THREADS)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_pool_create: %zu threads, expected at most %d",
-		                  options->threads, WEIR_POOL_MAX_THREADS);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "pool: %zu threads, expected at most %d", options->threads,
+		                  WEIR_POOL_MAX_THREADS);
 	if ((options->flags & WEIR_POOL_NO_THREADS) == 0) {
 		if (options->threads == 0)
 			options->threads = processors();
 	} else if (options->threads != 0) {
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_pool_create: %zu thread%s with WEIR_POOL_NO_THREADS",
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "pool: %zu thread%s with WEIR_POOL_NO_THREADS",
 		                  options->threads, WEIRI_S(options->threads));
 	}
 	if (options->name == NULL)
@@ -233,21 +230,25 @@ static void stop_and_release(weir_pool *pool, size_t count)
 enum weir_status weir_pool_create(const struct weir_pool_options *given, weir_pool **out, weir_error *error)
 {
 	struct weir_pool_options options;
-	enum weir_status status = check_options(given, &options, error);
+	enum weir_status status = weiri_options_read("pool", given, &options, sizeof(options), error);
 	weir_pool *pool;
 	size_t started;
 
-	if (status != WEIR_OK)
+	if (status == WEIR_OK)
+		status = check_options(&options, error);
+	if (status != WEIR_OK) {
+		weiri_error_name(error, "pool", options.name);
 		return status;
+	}
 	if (out == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_pool_create: out is NULL");
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "pool: out is NULL");
 	pool = create_idle(&options);
 	if (pool == NULL)
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "weir_pool_create: no memory for pool \"%s\"", options.name);
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "pool \"%s\": no memory", options.name);
 	started = start_workers(pool, options.name);
 	if (started < options.threads) {
 		stop_and_release(pool, started);
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "weir_pool_create: pool \"%s\": only %zu of %zu thread%s",
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "pool \"%s\": the system gave only %zu of %zu thread%s",
 		                  options.name, started, options.threads, WEIRI_S(options.threads));
 	}
 	*out = pool;
@@ -259,7 +260,7 @@ enum weir_status weir_pool_destroy(weir_pool *pool, weir_error *error)
 	if (pool == NULL)
 		return WEIR_OK;
 	if (weiri_pool_place_here(pool) != NULL)
-		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "weir_pool_destroy: called by a task of the same pool");
+		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "pool: destroy was called by a task of the same pool");
 	stop_and_release(pool, pool->thread_count);
 	return WEIR_OK;
 }

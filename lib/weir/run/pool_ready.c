@@ -104,20 +104,18 @@ enum weir_status weir_pool_readable_fd(weir_pool *pool, int *fd, weir_error *err
 	struct weiri_pool_ready *ready;
 
 	if (pool == NULL || fd == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_pool_readable_fd: %s is NULL",
-		                  pool == NULL ? "pool" : "fd");
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "pool: %s is NULL", pool == NULL ? "pool" : "fd");
 	if (pool->thread_count != 0)
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
-		                  "weir_pool_readable_fd: the pool has %zu worker%s to take the tasks", pool->thread_count,
+		                  "pool: it has %zu worker%s to take the tasks, and no descriptor", pool->thread_count,
 		                  WEIRI_S(pool->thread_count));
 	ready = get(pool);
 	if (ready == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED,
-		                  "weir_pool_readable_fd: no memory or no file descriptor left");
+		                  "pool: no memory or no file descriptor left for its readiness");
 	if (!weiri_fence_heavy()) /* R1 */
-		return weiri_fail(
-			error, WEIR_FAILED_PRECONDITION,
-			"weir_pool_readable_fd: membarrier(2) was granted and is refused now: tasks could be overlooked");
+		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
+		                  "pool: membarrier(2) was granted and is refused now: tasks could be overlooked");
 	weiri_pool_settle_ready(pool);
 	*fd = ready->ready_fd.event.fd;
 	return WEIR_OK;

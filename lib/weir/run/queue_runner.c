@@ -366,11 +366,11 @@ enum weir_status weir_queue_runner_start(weir_queue_runner *runner, weir_coordin
 	size_t created = 0;
 
 	if (runner == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_queue_runner_start: runner is NULL");
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue runner: NULL");
 	/* [P3 acquire] pairs with leave_run(): the previous run is over; the caller owns this one. */
 	if (!weiri_cas_acquire(&runner->running, &idle, (uint32_t)runner->thread_count))
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
-		                  "weir_queue_runner_start: queue runner \"%s\" has %u thread%s running; another coordinator "
+		                  "queue runner \"%s\" has %u thread%s running; another coordinator "
 		                  "needs a runner of its own",
 		                  runner->name, (unsigned)idle, WEIRI_S(idle));
 	status = prepare_run(runner, coordinator, error);
@@ -383,8 +383,7 @@ enum weir_status weir_queue_runner_start(weir_queue_runner *runner, weir_coordin
 	}
 	if (status != WEIR_OK) {
 		give_up(runner, created);
-		return weiri_fail(error, status, "weir_queue_runner_start: queue runner \"%s\": no memory or thread",
-		                  runner->name);
+		return weiri_fail(error, status, "queue runner \"%s\": no memory or thread", runner->name);
 	}
 	release_threads(runner, GO);
 	return WEIR_OK;
@@ -439,42 +438,39 @@ enum weir_status weir_queue_runner_error(const weir_queue_runner *runner, size_t
 static enum weir_status check_steps(const struct weir_queue_runner_options *options, weir_error *error)
 {
 	if (options->steps == NULL || options->step_count == 0)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_queue_runner_create: no steps");
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue runner: no steps");
 	if (options->threads_per_step > WEIR_QUEUE_RUNNER_MAX_THREADS ||
 	    options->step_count > WEIR_QUEUE_RUNNER_MAX_THREADS / options->threads_per_step)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
-		                  "weir_queue_runner_create: %zu step%s on %zu thread%s each, expected at most %d threads",
+		                  "queue runner: %zu step%s on %zu thread%s each, expected at most %d threads",
 		                  options->step_count, WEIRI_S(options->step_count), options->threads_per_step,
 		                  WEIRI_S(options->threads_per_step), WEIR_QUEUE_RUNNER_MAX_THREADS);
 	for (size_t i = 0; i < options->step_count; i++) {
 		if (options->steps[i].run == NULL)
-			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_queue_runner_create: step %zu has no function", i);
+			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue runner: step %zu has no function", i);
 	}
 	return WEIR_OK;
 }
 
-static enum weir_status check_options(const struct weir_queue_runner_options *given,
-                                      struct weir_queue_runner_options *options, weir_error *error)
+static enum weir_status check_options(struct weir_queue_runner_options *options, weir_error *error)
 {
-	enum weir_status status;
+	enum weir_status status =
+		weiri_options_flags("queue runner", options->flags, WEIR_QUEUE_RUNNER_CANCELLED_IS_ERROR, error);
 
-	if (given == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_queue_runner_create: options is NULL");
-	status = weiri_options_read("weir_queue_runner_create", given, options, sizeof(*options), error);
-	if (status == WEIR_OK)
-		status = weiri_options_flags("weir_queue_runner_create", options->flags, WEIR_QUEUE_RUNNER_CANCELLED_IS_ERROR,
-		                             error);
 	if (status != WEIR_OK)
 		return status;
 	if (options->threads_per_step == 0)
 		options->threads_per_step = 1;
+	status = check_steps(options, error);
+	if (status != WEIR_OK)
+		return status;
 	if (options->end_codes == 0)
 		options->end_codes = WEIR_COORDINATOR_CLEAN(WEIR_OUT_OF_RANGE);
 	if ((options->flags & WEIR_QUEUE_RUNNER_CANCELLED_IS_ERROR) == 0)
 		options->end_codes |= WEIR_COORDINATOR_CLEAN(WEIR_CANCELLED);
 	if (options->name == NULL)
 		options->name = "queue runner";
-	return check_steps(options, error);
+	return WEIR_OK;
 }
 
 static void set_thread(weir_queue_runner *runner, size_t index, const struct weir_queue_runner_step *step,
@@ -545,15 +541,20 @@ enum weir_status weiri_queue_runner_create_keeping(const struct weir_queue_runne
                                                    size_t size, weir_queue_runner **out, weir_error *error)
 {
 	struct weir_queue_runner_options options;
-	enum weir_status status = check_options(given, &options, error);
+	enum weir_status status;
 
-	if (status != WEIR_OK)
+	if (given == NULL || out == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue runner: %s is NULL", given == NULL ? "options" : "out");
+	status = weiri_options_read("queue runner", given, &options, sizeof(options), error);
+	if (status == WEIR_OK)
+		status = check_options(&options, error);
+	if (status != WEIR_OK) {
+		weiri_error_name(error, "queue runner", options.name);
 		return status;
-	if (out == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_queue_runner_create: out is NULL");
+	}
 	status = create(&options, out);
 	if (status != WEIR_OK)
-		return weiri_fail(error, status, "weir_queue_runner_create: no memory for \"%s\"", options.name);
+		return weiri_fail(error, status, "queue runner \"%s\": no memory", options.name);
 	(*out)->kept = kept;
 	(*out)->kept_size = size;
 	return WEIR_OK;
@@ -572,8 +573,7 @@ enum weir_status weir_queue_runner_destroy(weir_queue_runner *runner, weir_error
 	if (runner == NULL)
 		return WEIR_OK;
 	if (running != 0)
-		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
-		                  "weir_queue_runner_destroy: queue runner \"%s\" has %zu thread%s running", runner->name,
+		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "queue runner \"%s\" has %zu thread%s running", runner->name,
 		                  running, WEIRI_S(running));
 	await_cancel(runner);
 	join_own(runner);

@@ -107,12 +107,12 @@ static enum weir_status open_channel(weir_transport *transport, const struct wei
 	uint32_t taken;
 
 	if (what == NULL || number == NULL || what->name == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "\"%s\": NULL argument", rank->ranks->name);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "ranks \"%s\": NULL argument", rank->ranks->name);
 	status = weiri_pairs_check(what->dtype, false, error);
 	if (status != WEIR_OK)
 		return status;
 	if (!weiri_number_take(&rank->open, rank->ranks->channel_count, &taken))
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "\"%s\": all %u channels are open", rank->ranks->name,
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "ranks \"%s\": all %u channels are open", rank->ranks->name,
 		                  rank->ranks->channel_count);
 	weiri_countdown_join(&rank->ranks->users);
 	place = place_of(rank, taken);
@@ -175,17 +175,17 @@ static enum weir_status compare(const weir_ranks *ranks, const struct channel *c
 
 		if (strcmp(channel->places[0].name, channel->places[i].name) != 0)
 			return weiri_fail(error, WEIR_INVALID_ARGUMENT,
-			                  "\"%s\": rank 0 is at \"%s\" in this channel, and rank %u at \"%s\"", ranks->name,
+			                  "ranks \"%s\": rank 0 is at \"%s\" in this channel, and rank %u at \"%s\"", ranks->name,
 			                  channel->places[0].name, i, channel->places[i].name);
 		if (weir_tensor_dtype(other) != weir_tensor_dtype(first) ||
 		    !weir_shape_equal(weir_tensor_shape(other), weir_tensor_shape(first)))
-			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "\"%s\": rank 0 gave %s %s, and rank %u %s %s", ranks->name,
-			                  weir_dtype_name(weir_tensor_dtype(first)),
+			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "ranks \"%s\": rank 0 gave %s %s, and rank %u %s %s",
+			                  ranks->name, weir_dtype_name(weir_tensor_dtype(first)),
 			                  weir_shape_text(weir_tensor_shape(first), expected, sizeof(expected)), i,
 			                  weir_dtype_name(weir_tensor_dtype(other)),
 			                  weir_shape_text(weir_tensor_shape(other), got, sizeof(got)));
 		if (all[i]->reduction.divisor != all[0]->reduction.divisor)
-			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "\"%s\": rank 0 divides by %llu, and rank %u by %llu",
+			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "ranks \"%s\": rank 0 divides by %llu, and rank %u by %llu",
 			                  ranks->name, (unsigned long long)all[0]->reduction.divisor, i,
 			                  (unsigned long long)all[i]->reduction.divisor);
 	}
@@ -202,7 +202,7 @@ static enum weir_status add_up(const weir_ranks *ranks, weir_transfer *const all
 
 	if (weir_tensor_builder_create_unfilled(weir_tensor_dtype(first), weir_tensor_shape(first), &ranks->allocator,
 	                                        &builder, NULL) != WEIR_OK)
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "\"%s\": no memory for the sum", ranks->name);
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "ranks \"%s\": no memory for the sum", ranks->name);
 	for (uint32_t i = 0; i < size; i++)
 		arrays[i] = weir_tensor_data(all[i]->reduction.input);
 	weiri_pairs_sum(weir_tensor_dtype(first), arrays, size, all[0]->reduction.divisor,
@@ -245,13 +245,13 @@ static void hold(weir_ranks *ranks, struct channel *channel, uint64_t number)
 static enum weir_status check_start(const struct rank *rank, const struct weir_reduction *r, weir_error *error)
 {
 	if (r == NULL || r->input == NULL || r->done == NULL || r->divisor == 0)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "\"%s\": the reduction lacks an input, a divisor or `done`",
-		                  rank->ranks->name);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+		                  "ranks \"%s\": the reduction lacks an input, a divisor or `done`", rank->ranks->name);
 	if (r->channel >= rank->ranks->channel_count || !weiri_number_is_taken(&rank->open, r->channel))
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "\"%s\": channel %u is not open", rank->ranks->name,
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "ranks \"%s\": channel %u is not open", rank->ranks->name,
 		                  r->channel);
 	if (weir_tensor_dtype(r->input) != place_of(rank, r->channel)->dtype)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "\"%s\": \"%s\" is of %s, got %s", rank->ranks->name,
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "ranks \"%s\": \"%s\" is of %s, got %s", rank->ranks->name,
 		                  place_of(rank, r->channel)->name, weir_dtype_name(place_of(rank, r->channel)->dtype),
 		                  weir_dtype_name(weir_tensor_dtype(r->input)));
 	return weiri_pairs_check(weir_tensor_dtype(r->input), r->divisor != 1, error);
@@ -285,20 +285,21 @@ static enum weir_status start(weir_transport *transport, const struct weir_reduc
 	uint64_t number;
 
 	if (status != WEIR_OK || transfer == NULL)
-		return status != WEIR_OK ? status
-		                         : weiri_fail(error, WEIR_INVALID_ARGUMENT, "\"%s\": transfer is NULL", ranks->name);
+		return status != WEIR_OK
+		           ? status
+		           : weiri_fail(error, WEIR_INVALID_ARGUMENT, "ranks \"%s\": transfer is NULL", ranks->name);
 	channel = &ranks->channels[reduction->channel];
 	/* The record: for the completions of all. */
 	own = weiri_record_get() != NULL ? create_transfer(rank, reduction) : NULL;
 	if (own == NULL)
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "\"%s\": no memory for a reduction", ranks->name);
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "ranks \"%s\": no memory for a reduction", ranks->name);
 	/* [P1 acquire] the place is free, and the meeting is the next; the come below releases the transfer. */
 	if (!weiri_cas_acquire(&channel->places[transport->rank].transfer, &none, own)) {
 		release_transfer(transport, own);
 		release_transfer(transport, own);
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
-		                  "\"%s\": \"%s\" of rank %zu is under way in another run; one runs at a time", ranks->name,
-		                  channel->places[transport->rank].name, transport->rank);
+		                  "ranks \"%s\": \"%s\" of rank %zu is under way in another run; one runs at a time",
+		                  ranks->name, channel->places[transport->rank].name, transport->rank);
 	}
 	own->meeting = weiri_meeting_number(&channel->meeting);
 	*transfer = own;
@@ -406,8 +407,8 @@ enum weir_status weir_ranks_destroy(weir_ranks *ranks, weir_error *error)
 		return WEIR_OK;
 	if (!weiri_countdown_arrive(&ranks->users)) {
 		weiri_countdown_join(&ranks->users);
-		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
-		                  "weir_ranks_destroy: \"%s\" has an open channel or a reduction under way", ranks->name);
+		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "ranks \"%s\" has an open channel or a reduction under way",
+		                  ranks->name);
 	}
 	allocator = ranks->allocator;
 	weiri_release(&allocator, ranks, ranks->bytes, alignof(weir_ranks));

@@ -181,13 +181,12 @@ enum weir_status weir_mirrors_assign(weir_mirrors *mirrors, weir_tensor *const v
 	enum weir_status status;
 
 	if (mirrors == NULL || values == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_mirrors_assign: %s is NULL",
-		                  mirrors == NULL ? "mirrors" : "values");
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "mirrors: %s is NULL", mirrors == NULL ? "mirrors" : "values");
 	count = mirrors->size * mirrors->variable_count;
 	bytes = count * sizeof(*parts);
 	parts = weiri_allocate(&mirrors->allocator, bytes, alignof(struct weir_commit_part));
 	if (parts == NULL)
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "weir_mirrors_assign: no memory");
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "mirrors: no memory");
 	for (size_t k = 0; k < count; k++)
 		parts[k] = (struct weir_commit_part){.var = mirrors->vars[k], .value = values[k / mirrors->size]};
 	status = commit(parts, count, deadline_ns, error);
