@@ -1,5 +1,6 @@
 /*
- * named_store.c - objects by name.
+ * named_store.c - objects by name: <weir/store.h>. Files about it are called named_store, because a store is also
+ * what keeps the items of a queue (queue/queue.h, stress/model/check_store.c).
  *
  * Algorithm. The store is a set of resources with keys of two parts (sync/hash_list.h): the
  * container and the name. A resource has a node, the texts of its key, the object, and two counts.
