@@ -390,6 +390,20 @@ Test(reclaim, statistics_want_a_struct_of_the_right_size)
 	cr_expect_eq(stats.threads, 77);
 }
 
+/* It is negative while objects are freed that were not reported yet. */
+Test(reclaim, a_total_below_0_counts_as_nothing)
+{
+	int64_t total = weiri_load_relaxed(&weiri_retired_total);
+
+	weiri_store_relaxed(&weiri_retired_total, (int64_t)1);
+	cr_expect_eq(stats_now().retired_bytes, 1);
+	weiri_store_relaxed(&weiri_retired_total, (int64_t)0);
+	cr_expect_eq(stats_now().retired_bytes, 0);
+	weiri_store_relaxed(&weiri_retired_total, (int64_t)-1);
+	cr_expect_eq(stats_now().retired_bytes, 0);
+	weiri_store_relaxed(&weiri_retired_total, total);
+}
+
 /* The size that they claim to have. */
 static const size_t huge_bytes = SIZE_MAX / 16;
 

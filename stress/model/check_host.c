@@ -64,6 +64,13 @@ static void attach(void)
 	weiri_store_release(&scene.attached, 1u); /* the program lets its readers begin */
 }
 
+/* Its record is for the next thread that comes. */
+static void detach(void)
+{
+	weiri_store_release(&scene.attached, 0u);
+	weiri_host_close(scene.host);
+}
+
 /* Two looks, so that the second one shows whether the object of the first is still there. */
 static void read_twice(size_t me)
 {
@@ -133,6 +140,7 @@ static void read_in_a_section_of_weir(void)
 
 #define LETTERS(LETTER) \
 	LETTER('o', "attach the host", attach()) \
+	LETTER('x', "detach the host", detach()) \
 	LETTER('r', "read twice in a foreign section", read_twice(me)) \
 	LETTER('w', "replace the object, and retire the old one", replace()) \
 	LETTER('g', "a grace period; if it ends at once, the host advances", wait_for_readers()) \
@@ -203,6 +211,7 @@ static const struct row {
 	{"host_read_of_another_thread_after_the_attachment", {"o", "r", "wf"}, BEFORE_ATTACHING, 30},
 	{"host_advances_beside_1_that_waits_for_memory", {"W", "g"}, OVER_THE_BUDGET, 0},
 	{"host_in_a_record_that_read_beside_replacement", {"s", "o", "wf"}, BEFORE_ATTACHING, 30},
+	{"host_is_detached_beside_read_in_its_record_and_replacement", {"x", "s", "wf"}, ATTACHED, 30},
 	{"host_is_told_of_a_collection", {"t", "wf"}, ATTACHED, 30},
 };
 

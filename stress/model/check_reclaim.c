@@ -16,6 +16,7 @@
 #include "model/threads.h"
 #include "reclaim/admit.h"
 #include "reclaim/collect.h"
+#include "reclaim/magazine.h"
 #include "reclaim/settle.h"
 
 /*
@@ -633,6 +634,46 @@ static void setup_many_records(void *context)
 	weiri_record_mine = mine;
 }
 
+/* As in the child of a fork: there are vacant records whose magazines were left behind. */
+static void setup_left_behind(void *context)
+{
+	struct weiri_record *mine = weiri_record_get();
+
+	setup(context);
+	for (size_t i = 0; i < 2; i++) {
+		struct weiri_record *left = weiri_record_register();
+
+		weiri_store_relaxed(&left->magazine_grant, (uint32_t)WEIRI_MAGAZINE_UNIT);
+		weiri_store_relaxed(&left->owner, UINT64_C(1) << 32);
+	}
+	weiri_magazines_after_fork();
+	weiri_record_mine = mine;
+}
+
+/* Owns each of these records for a moment. */
+static void end_what_was_left_behind(void)
+{
+	(void)weiri_record_get();
+	weiri_record_clear_vacant();
+}
+
+/* Nobody else ends the section, or makes the record vacant. */
+static void keep_record(void)
+{
+	struct weiri_record *record = weiri_record_get();
+	uint64_t outer = weiri_section_enter(record);
+
+	weir_model_assert(weiri_record_thread(record) != 0 && weiri_load_relaxed(&record->lo) != 0);
+	weiri_section_leave(record, outer);
+}
+
+static void finish_left_behind(void *context)
+{
+	finish(context);
+	for (struct weiri_record *record = weiri_record_first(); record != NULL; record = record->next)
+		weir_model_assert(weiri_record_thread(record) != 0 || weiri_load_relaxed(&record->magazine_grant) == 0);
+}
+
 static void reclaim_and_vanish(struct weiri_retired *retired)
 {
 	reclaim(retired);
@@ -823,6 +864,11 @@ static const struct scope {
      1},
 	{"records_of_3_threads", {retire_one, retire_one, retire_one}, setup, finish, 0},
 	{"records_of_2_threads_that_ask_after_owners", {retire_one, retire_one}, setup_many_records, finish, 0},
+	{"section_in_a_record_beside_1_that_ends_what_was_left_behind",
+     {end_what_was_left_behind, keep_record},
+     setup_left_behind,
+     finish_left_behind,
+     0},
 	{"section_of_a_thread_that_ends_beside_1_writer_x1", {replace, end_in_a_section}, setup, finish, 0},
 	{"section_of_a_thread_that_is_gone_beside_1_that_asks_and_writes",
      {replace_and_flush, end_for_good_in_a_section},
