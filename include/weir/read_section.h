@@ -98,7 +98,7 @@ typedef struct weir_read_section {
 	size_t struct_size;       /* WEIR_READ_SECTION_INIT sets it */
 	const uint64_t *era;      /* the current era */
 	const uint64_t *reserved; /* the last era that is reserved; leads to 0: ask the library */
-	uint32_t stamp_at;        /* in a version: where its stamp is */
+	uint32_t stamp_at;        /* weir_version_stamp_at, for programs with earlier headers */
 	uint32_t read_at;         /* the same of what handles show: 8 bytes behind it */
 	void *record;
 	uint64_t outer;
@@ -115,6 +115,12 @@ typedef struct weir_read_section {
  * @since 0.1
  */
 WEIR_API enum weir_status weir_read_section_begin(weir_read_section *section);
+
+/*
+ * In a version: where its stamp is, in bytes. Private, and part of the binary interface. It is a constant, so
+ * that compilers load it once for many peeks: no atomic access keeps them from it, as with a field of the section.
+ */
+WEIR_API extern const size_t weir_version_stamp_at;
 
 /*
  * What weir_read_section_peek() does, as a function of the library: for other languages, and for
@@ -143,8 +149,8 @@ static inline const weir_read *weir_read_section_peek(const weir_read_section *s
 
 		if (__builtin_expect(__atomic_load_n(section->era, __ATOMIC_RELAXED) <= reserved, 1)) {
 			/* What handles show is behind the stamp. The stamp is 0 or -1 if it may not be shown. */
-			const int64_t *stamp =
-				WEIRI_CAST(const int64_t *, WEIRI_CAST(const void *, version + section->stamp_at));
+			const int64_t *stamp = WEIRI_CAST(
+				const int64_t *, WEIRI_CAST(const void *, version + weir_version_stamp_at));
 			const weir_read *read =
 				WEIRI_CAST(const weir_read *, WEIRI_CAST(const void *, stamp + 1));
 

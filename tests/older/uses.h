@@ -1,6 +1,6 @@
 /*
  * uses.h - what a program of older headers does with the library of today. It includes no header of
- * the library: tests/test_older_1.c to _3.c have chosen a form, and calls.h says what forms are.
+ * the library: tests/test_older_1.c to _4.c have chosen a form, and calls.h says what forms are.
  *
  * scripts/check_releases also runs these tests with a later library, in which the section and other
  * structs have grown; OLDER_THAN_ITS_LIBRARY is defined there.

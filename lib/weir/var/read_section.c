@@ -14,12 +14,12 @@
  *   The order of the first load is relaxed in weiri_section_read(), with a compiler barrier behind
  *   it. In the header it is acquire, which keeps the compiler from moving the next load before it.
  *
- * Binary interface. The inlined code knows: the fields `era`, `reserved`, `stamp_at` and `read_at` of
- * the section; that the first word of a variable leads to its newest version; that a version may be
- * shown if the era is at most *reserved and its stamp is above 0 as a signed number; that a weir_read
- * is at read_at, directly behind the stamp. (A program of an earlier day asks whether the stamp less 1
- * is below 2^64 - 2, which is the same for all stamps that there are, and uses read_at.) The offsets are
- * given at run time, so versions may be laid out anew. If one of the other facts changes, so does the
+ * Binary interface. The inlined code knows: the fields `era` and `reserved` of the section; that the
+ * first word of a variable leads to its newest version; that a version may be shown if the era is at most
+ * *reserved and its stamp, at weir_version_stamp_at, is above 0 as a signed number; that a weir_read is
+ * directly behind the stamp. (Programs of earlier days take the offset from `stamp_at`. The first ask whether
+ * the stamp less 1 is below 2^64 - 2, which is the same for all stamps that there are, and use read_at.) The
+ * offsets are given at run time, so versions may be laid out anew. If one of the other facts changes, so does the
  * size of the section. In a section of another size than today's, `reserved` leads to 0: its program was
  * compiled with the header of an earlier or a later release, whose code may rely on other facts, so it
  * calls the library for each read. The same is done for sections that have ended.
@@ -105,6 +105,8 @@ _Static_assert(offsetof(struct weir_reader, open) == offsetof(struct weiri_recor
 _Static_assert(offsetof(struct weir_reader, poke) == offsetof(struct weiri_record, poke), "programs contain this");
 _Static_assert(offsetof(struct weiri_version, read) == offsetof(struct weiri_version, stamp) + 8,
                "programs contain this");
+
+const size_t weir_version_stamp_at = offsetof(struct weiri_version, stamp);
 
 /* The size of the section in the first release: no later release has a shorter one. */
 enum { FIRST_SIZE = offsetof(weir_read_section, depth) + sizeof(uint64_t) };
