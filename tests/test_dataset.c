@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <weir/weir.h>
 
+#include "data/elements.h"
 #include "failing_allocator.h"
 
 static enum weir_status twice(void *context, weir_tensor *const in[], weir_tensor *out[], weir_error *error)
@@ -475,6 +476,94 @@ Test(dataset, a_map_may_change_the_number_of_components)
 	weir_dataset_release(range);
 }
 
+/* Element n has one fault, or none: what it gives tells which. */
+enum fault { NONE, NO_FIRST, NO_SECOND, OTHER_TYPE, FAILED, TOO_WIDE };
+
+static enum weir_status give_with_a_fault(void *context, weir_tensor *const in[], weir_tensor *out[], weir_error *error)
+{
+	int64_t fault = data_number(in[0]);
+
+	(void)context, (void)error;
+	if (fault != NO_FIRST)
+		out[0] = weir_tensor_retain(in[0]);
+	if (fault == OTHER_TYPE)
+		out[1] = weir_tensor_retain(in[0]);
+	else if (fault != NO_SECOND && weir_tensor_scalar_bool(true, &out[1]) != WEIR_OK)
+		return WEIR_RESOURCE_EXHAUSTED;
+	if (fault >= TOO_WIDE)
+		out[2 + fault - TOO_WIDE] = weir_tensor_retain(in[0]);
+	return fault == FAILED ? WEIR_ABORTED : WEIR_OK;
+}
+
+static void expect_refused(weir_iterator *iterator, const char *message)
+{
+	weir_tensor *parts[2] = {NULL, NULL};
+	weir_error error;
+
+	cr_expect_eq(weir_iterator_next(iterator, 0, NULL, parts, 2, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_str_eq(error.message, message);
+	cr_expect(parts[0] == NULL && parts[1] == NULL);
+}
+
+Test(dataset, what_a_map_gives_is_checked_and_released)
+{
+	const enum weir_dtype dtypes[2] = {WEIR_I64, WEIR_BOOL};
+	struct weir_dataset_options wide = {WEIR_DATASET_OPTIONS_INIT, .dtypes = dtypes, .width = 2};
+	weir_dataset *range = data_range(NONE, (int64_t)TOO_WIDE + WEIR_DATASET_MAX_WIDTH - 2), *map = NULL;
+	weir_tensor *parts[2] = {NULL, NULL};
+	weir_iterator *iterator;
+	char message[128];
+
+	cr_assert_eq(weir_dataset_map(range, give_with_a_fault, NULL, &wide, &map, NULL), WEIR_OK);
+	iterator = data_iterate(map, NULL);
+	cr_assert_eq(weir_iterator_next(iterator, 0, NULL, parts, 2, NULL), WEIR_OK);
+	cr_expect_eq(data_number(parts[0]), NONE);
+	weir_tensor_release(parts[0]);
+	weir_tensor_release(parts[1]);
+	expect_refused(iterator, "map of range: component 0: the function gave nothing, expected i64");
+	expect_refused(iterator, "map of range: component 1: the function gave nothing, expected bool");
+	expect_refused(iterator, "map of range: component 1: the function gave i64, expected bool");
+	cr_expect_eq(weir_iterator_next(iterator, 0, NULL, parts, 2, NULL), WEIR_ABORTED);
+	for (int given = 3; given <= WEIR_DATASET_MAX_WIDTH; given++) {
+		(void)snprintf(message, sizeof(message), "map of range: the function gave %d components, expected 2", given);
+		expect_refused(iterator, message);
+	}
+	cr_expect_eq(weir_iterator_next(iterator, 0, NULL, parts, 2, NULL), WEIR_OUT_OF_RANGE);
+	weir_dataset_release(map);
+	weir_dataset_release(range);
+	cr_expect_eq(weir_iterator_destroy(iterator, NULL), WEIR_OK);
+}
+
+static enum weir_status give_all(void *context, weir_tensor *const in[], weir_tensor *out[], weir_error *error)
+{
+	(void)context, (void)error;
+	for (size_t i = 0; i < WEIR_DATASET_MAX_WIDTH; i++)
+		out[i] = weir_tensor_retain(in[0]);
+	return WEIR_OK;
+}
+
+Test(dataset, a_map_may_give_as_many_components_as_an_element_may_have)
+{
+	enum weir_dtype dtypes[WEIR_DATASET_MAX_WIDTH];
+	struct weir_dataset_options wide = {WEIR_DATASET_OPTIONS_INIT, .dtypes = dtypes, .width = WEIR_DATASET_MAX_WIDTH};
+	weir_dataset *range = data_range(7, 8), *map = NULL;
+	weir_tensor *parts[WEIR_DATASET_MAX_WIDTH];
+	weir_iterator *iterator;
+
+	for (size_t i = 0; i < WEIR_DATASET_MAX_WIDTH; i++)
+		dtypes[i] = WEIR_I64;
+	cr_assert_eq(weir_dataset_map(range, give_all, NULL, &wide, &map, NULL), WEIR_OK);
+	iterator = data_iterate(map, NULL);
+	cr_assert_eq(weir_iterator_next(iterator, 0, NULL, parts, WEIR_DATASET_MAX_WIDTH, NULL), WEIR_OK);
+	for (size_t i = 0; i < WEIR_DATASET_MAX_WIDTH; i++) {
+		cr_expect_eq(data_number(parts[i]), 7);
+		weir_tensor_release(parts[i]);
+	}
+	weir_dataset_release(map);
+	weir_dataset_release(range);
+	cr_expect_eq(weir_iterator_destroy(iterator, NULL), WEIR_OK);
+}
+
 static enum weir_status keep_even(void *context, weir_tensor *const in[], bool *keep, weir_error *error)
 {
 	(void)context, (void)error;
@@ -709,6 +798,20 @@ Test(dataset, interleave_refuses_a_dataset_of_other_types)
 	weir_dataset_release(inner);
 }
 
+/* -- lists of elements ------------------------------------------------------------------------- */
+
+Test(dataset, a_list_of_elements_grows_only_when_it_is_full)
+{
+	struct weiri_elements elements = {.width = 1};
+
+	for (size_t i = 0; i < 40; i++) {
+		cr_assert(weiri_elements_make_room(&elements, 50, weir_default_allocator()));
+		cr_assert_eq(elements.room, i < 16 ? 16 : i < 32 ? 32 : 50, "the room of %zu", i + 1);
+		*weiri_elements_at(&elements, elements.count++) = data_i64(1);
+	}
+	weiri_elements_fini(&elements, weir_default_allocator());
+}
+
 /* -- shuffles ---------------------------------------------------------------------------------- */
 
 Test(dataset, no_element_is_shuffled_too_early_and_none_is_lost)
@@ -724,6 +827,31 @@ Test(dataset, no_element_is_shuffled_too_early_and_none_is_lost)
 		data_sort(&list);
 		data_expect_range(&list, 0, 100);
 	}
+}
+
+/*
+ * By a program of its own from the papers that the header names. A process that begins again where another one
+ * stopped needs the same order, also on another machine.
+ */
+Test(dataset, the_order_of_a_seed_is_that_of_the_papers)
+{
+	static const int64_t alone[] = {2, 1, 0, 7, 4, 6, 9, 5, 8, 12, 14, 11, 3, 13, 15, 10};
+	static const int64_t third[] = {2, 1, 6, 3, 8, 0, 9, 5, 7, 13, 10, 15, 14, 11, 12, 4};
+	struct weir_iterator_options options = {WEIR_ITERATOR_OPTIONS_INIT, .iteration = 3};
+	const uint64_t seed = 11;
+	weir_dataset *dataset = data_shuffle(data_range(0, 16), 5, &seed, 0);
+	weir_iterator *iterator = NULL;
+	struct data_list list;
+
+	cr_assert_eq(weir_iterator_create(dataset, &options, &iterator, NULL), WEIR_OK);
+	data_take_some(iterator, 17, &list);
+	cr_assert_eq(list.count, 16);
+	cr_expect_eq(memcmp(list.at, third, sizeof(third)), 0);
+	cr_expect_eq(weir_iterator_destroy(iterator, NULL), WEIR_OK);
+	weir_dataset_release(dataset);
+	data_read(data_shuffle(data_range(0, 16), 5, &seed, WEIR_DATASET_SAME_EACH_TIME), NULL, &list);
+	cr_assert_eq(list.count, 16);
+	cr_expect_eq(memcmp(list.at, alone, sizeof(alone)), 0);
 }
 
 /* The chance of each element to be first is 1/8: chi-squared with 7 degrees of freedom, 0.01 % above 29.9. */

@@ -39,6 +39,40 @@ Test(dataset_batch, shapes_that_do_not_batch_are_named_and_the_rows_are_gone)
 	cr_expect_eq(weir_iterator_destroy(iterator, NULL), WEIR_OK);
 }
 
+/* Element 0 is a vector, element 1 a number; the others are as large as tensors may be, but for the batch. */
+static enum weir_status of_several_ranks(void *context, weir_tensor *const in[], weir_tensor *out[], weir_error *error)
+{
+	int64_t number = data_number(in[0]);
+	weir_shape shape = {WEIR_MAX_RANK - 1, {1, 1, 1}};
+
+	(void)context, (void)error;
+	for (uint32_t i = 0; i < shape.rank; i++)
+		shape.dims[i] = 1;
+	if (number < 2)
+		shape = (weir_shape){number == 0, {number == 0}};
+	return weir_tensor_copy_of(WEIR_I64, &shape, &number, NULL, &out[0]);
+}
+
+Test(dataset_batch, rows_of_other_ranks_are_refused_and_those_of_the_highest_one_fit)
+{
+	weir_dataset *dataset = data_batch(data_map(data_range(0, 6), of_several_ranks, NULL, 0, 0), 2, 0);
+	weir_iterator *iterator = data_iterate(dataset, NULL);
+	weir_tensor *part = NULL;
+	weir_error error;
+
+	weir_dataset_release(dataset);
+	cr_expect_eq(weir_iterator_next(iterator, 0, NULL, &part, 1, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_str_eq(error.message, "batch(2) of map of range: component 0: element 0 is [1], element 1 is []");
+	for (int64_t number = 2; number < 6; number += 2) {
+		cr_assert_eq(weir_iterator_next(iterator, 0, NULL, &part, 1, &error), WEIR_OK);
+		cr_expect_eq(weir_tensor_shape(part)->rank, WEIR_MAX_RANK);
+		cr_expect_eq(((const int64_t *)weir_tensor_data(part))[0], number);
+		cr_expect_eq(((const int64_t *)weir_tensor_data(part))[1], number + 1);
+		weir_tensor_release(part);
+	}
+	cr_expect_eq(weir_iterator_destroy(iterator, NULL), WEIR_OK);
+}
+
 /* Component 0 grows at 3, component 1 at 2. */
 static enum weir_status as_two_vectors(void *context, weir_tensor *const in[], weir_tensor *out[], weir_error *error)
 {

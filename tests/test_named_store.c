@@ -237,6 +237,67 @@ Test(named_store, the_first_creates_and_the_others_get_the_same_if_it_is_compati
 	cr_assert_eq(a.destroyed, 1);
 }
 
+/* What a function of the maker finds in its error, and what it leaves there. */
+struct speech {
+	bool is_kind; /* it succeeds */
+	size_t length;
+};
+
+static enum weir_status say(const struct speech *speech, weir_error *error)
+{
+	cr_expect_eq(error->code, WEIR_OK);
+	cr_expect_str_eq(error->message, "");
+	memset(error->message, 'x', speech->length);
+	return speech->is_kind ? WEIR_OK : WEIR_DATA_LOSS;
+}
+
+static enum weir_status create_and_say(void *context, void **object, weir_error *error)
+{
+	*object = context;
+	return say(context, error);
+}
+
+static enum weir_status compare_and_say(void *context, void *object, weir_error *error)
+{
+	(void)object;
+	return say(context, error);
+}
+
+/* The first call leaves its words on the stack, where the second one may find them. */
+static void speak_twice(weir_store *store, struct speech *speech, weir_error *error)
+{
+	static const struct weir_resource_type type = {.name = "speech"};
+	struct weir_store_maker maker = {create_and_say, compare_and_say, speech};
+	weir_resource *resource = NULL;
+
+	for (int i = 0; i < 2; i++) {
+		enum weir_status status = weir_store_find_or_create(store, NULL, "x", &type, &maker, &resource, error);
+
+		cr_expect_eq(status, speech->is_kind ? WEIR_OK : WEIR_DATA_LOSS);
+		weir_resource_release(resource);
+		resource = NULL;
+	}
+}
+
+Test(named_store, functions_of_a_maker_get_an_empty_error_and_need_not_end_their_message)
+{
+	weir_store *store = make_store(NULL);
+	weir_error error = {WEIR_OK, "as before"};
+
+	for (int is_there = 0; is_there < 2; is_there++) {
+		speak_twice(store, &(struct speech){.length = WEIR_ERROR_MESSAGE_SIZE}, NULL);
+		speak_twice(store, &(struct speech){.length = WEIR_ERROR_MESSAGE_SIZE}, &error);
+		cr_expect_eq(error.code, WEIR_DATA_LOSS);
+		cr_assert_eq(error.message[WEIR_ERROR_MESSAGE_SIZE - 1], '\0');
+		cr_expect_eq(strspn(error.message, "x"), (size_t)WEIR_ERROR_MESSAGE_SIZE - 1);
+		error = (weir_error){WEIR_OK, "as before"};
+		speak_twice(store, &(struct speech){.is_kind = true, .length = 3}, &error);
+		cr_expect_eq(error.code, WEIR_OK);
+		cr_expect_str_eq(error.message, "as before", "words of a function that succeeds tell nothing");
+	}
+	weir_store_destroy(store, NULL);
+}
+
 Test(named_store, a_name_that_comes_again_after_another_creates_nothing)
 {
 	struct thing thing[3] = {{0}};

@@ -233,6 +233,28 @@ static enum weir_status write_nowhere(void *context, const char *text, size_t si
 	return WEIR_UNAVAILABLE;
 }
 
+static enum weir_status write_without_end(void *context, const char *text, size_t size, weir_error *error)
+{
+	(void)context, (void)text, (void)size;
+	memset(error->message, 'x', sizeof(error->message));
+	return WEIR_UNAVAILABLE;
+}
+
+Test(op_print, a_message_of_a_writer_need_not_end)
+{
+	static const char begin[] = "weir_graph_print: the writer failed: x";
+	weir_graph *graph = kit_graph();
+	struct page page = {.used = 0};
+	weir_error error = {WEIR_OK, "as before"};
+
+	cr_expect_eq(weir_graph_print(graph, WEIR_GRAPH_DOT, write_page, &page, &error), WEIR_OK);
+	cr_expect_str_eq(error.message, "as before");
+	cr_expect_eq(weir_graph_print(graph, WEIR_GRAPH_DOT, write_without_end, NULL, &error), WEIR_UNAVAILABLE);
+	cr_expect_eq(strncmp(error.message, begin, sizeof(begin) - 1), 0);
+	cr_expect_eq(strlen(error.message), sizeof(begin) - 2 + 180);
+	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
+}
+
 Test(op_print, a_graph_that_cannot_be_printed_is_reported)
 {
 	weir_var *var = kit_var("w", kit_f32(0));

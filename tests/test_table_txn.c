@@ -185,6 +185,45 @@ Test(table_txn, replaced_pages_are_reused)
 	expect_nothing_left();
 }
 
+static weir_txn *to_be_aborted;
+static size_t pages_asked_for;
+
+static void *allocate_after_the_abort(void *context, size_t size, size_t alignment)
+{
+	weir_txn *txn = to_be_aborted;
+
+	to_be_aborted = NULL;
+	if (txn != NULL)
+		weir_txn_abort(txn);
+	pages_asked_for += size == WEIRI_PAGE_BYTES;
+	return variables_memory.allocate(context, size, alignment);
+}
+
+/* A change finds no block when it begins. Another transaction is aborted before it needs one. */
+Test(table_txn, blocks_that_are_given_back_meanwhile_are_reused)
+{
+	weir_allocator allocator = {allocate_after_the_abort, variables_memory.release, variables_memory.context};
+	struct weir_table_options options = {WEIR_TABLE_OPTIONS_INIT, .dtype = WEIR_I64, .rows = ROWS,
+	                                     .allocator = &allocator};
+	weir_txn *txn = begin(), *other = begin();
+	uint64_t usual = weiri_blocks_share;
+	weir_table *table = NULL;
+
+	weiri_blocks_share = 8;
+	cr_assert_eq(weir_table_create(NULL, &options, &table, NULL), WEIR_OK);
+	cr_expect_eq(add(other, table, 20000, 1), WEIR_OK);
+	to_be_aborted = other;
+	pages_asked_for = 0;
+	cr_expect_eq(add(txn, table, 3, 1), WEIR_OK);
+	cr_expect_null(to_be_aborted);
+	cr_expect_eq(pages_asked_for, 0);
+	cr_expect_eq(weir_txn_commit(txn, WEIR_NO_DEADLINE, NULL), WEIR_OK);
+	cr_expect(newest_row(table, 3) == 1 && newest_row(table, 20000) == 0);
+	weir_table_destroy(table, NULL);
+	weiri_blocks_share = usual;
+	expect_nothing_left();
+}
+
 /* A change that finds no memory leaves the earlier ones of its transaction as they were. */
 static enum weir_status change_twice(const weir_allocator *allocator, void *context)
 {

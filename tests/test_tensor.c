@@ -9,6 +9,7 @@
 #include <weir/tensor.h>
 
 #include "failing_allocator.h"
+#include "tensor/object.h"
 
 #define SHAPE(...) (&(weir_shape){sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), {__VA_ARGS__}})
 
@@ -185,6 +186,17 @@ Test(tensor, bad_types_and_shapes_are_refused)
 	expect_no_builder(WEIR_BYTES, SHAPE(INT64_C(1) << 60));
 	cr_expect_eq(weir_tensor_builder_create(WEIR_F32, SHAPE(1), NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_tensor_builder_create_unfilled(WEIR_F32, SHAPE(1), NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
+}
+
+Test(tensor, the_header_counts_in_the_largest_object)
+{
+	const int64_t most = (int64_t)(PTRDIFF_MAX - sizeof(weir_tensor));
+	int64_t elements = 0;
+	size_t bytes = 0;
+
+	cr_expect_eq(weiri_tensor_measure(WEIR_U8, SHAPE(most), &elements, &bytes), WEIR_OK);
+	cr_expect(elements == most && bytes == (size_t)most);
+	cr_expect_eq(weiri_tensor_measure(WEIR_U8, SHAPE(most + 1), &elements, &bytes), WEIR_INVALID_ARGUMENT);
 }
 
 /*

@@ -17,7 +17,7 @@ static inline enum weir_status weiri_write(weir_write_fn *write, void *context, 
 
 	if (status == WEIR_OK)
 		return status;
-	weiri_error_end(&said);
+	/* The precision ends a message that its writer did not end. */
 	return weiri_fail(error, status, "%s: the writer failed: %.180s", what,
 	                  said.message[0] != '\0' ? said.message : weir_status_name(status));
 }

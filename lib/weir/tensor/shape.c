@@ -55,10 +55,10 @@ enum weir_status weir_shape_element_count(const weir_shape *shape, int64_t *elem
 		is_empty |= shape->dims[i] == 0;
 		is_too_large |= __builtin_mul_overflow(product, shape->dims[i], &product);
 	}
-	/* The order of the dims does not matter: [0, huge, huge] has no elements either way. */
+	/* The order of the dims does not matter: [0, huge, huge] has no elements either way, and the product is 0. */
 	if (is_too_large && !is_empty)
 		return WEIR_INVALID_ARGUMENT;
-	*elements = is_empty ? 0 : product;
+	*elements = product;
 	return WEIR_OK;
 }
 
