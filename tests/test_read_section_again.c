@@ -6,11 +6,12 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <ucontext.h>
 #include <unistd.h>
 
+#include "coroutine.h"
 #include "reclaim/eras.h"
 #include "var/install.h"
+#include "var/read_section.h"
 
 /* The functions of the library, which other languages call. `volatile` keeps the inlined code away. */
 static enum weir_status (*volatile const begin_by_call)(weir_read_section *) = weir_read_section_begin;
@@ -119,6 +120,25 @@ Test(read_section_again, begins_again_without_announcements)
 	}
 	end(&section);
 	destroy(var);
+}
+
+static void *begin_for_the_first_time(void *context)
+{
+	weir_read_section section = begun();
+
+	cr_expect_eq(section.reserved, (const uint64_t *)(uintptr_t)&weiri_record_mine->hi);
+	end_by_call(&section);
+	cr_expect_eq(section.reserved, &weiri_record_mine->shut);
+	return context;
+}
+
+/* From its first section on, a thread needs no call to peek, and to begin it again: R2 of read_section.c. */
+Test(read_section_again, is_ready_for_the_inlined_code_on_a_new_thread)
+{
+	pthread_t thread;
+
+	cr_assert_eq(pthread_create(&thread, NULL, begin_for_the_first_time, NULL), 0);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
 }
 
 Test(read_section_again, mixes_with_calls_of_the_library)
@@ -241,18 +261,12 @@ Test(read_section_again, of_one_thread_begins_again_on_another)
 	destroy(on.var);
 }
 
-#if !defined(__has_feature)
-#define __has_feature(feature) 0
-#endif
-#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__) && !__has_feature(thread_sanitizer) && \
-	!__has_feature(address_sanitizer)
 static struct {
-	ucontext_t inside, outside;
+	struct coroutine coroutine;
 	weir_var *var;
-	char *stack;
-} coroutine;
+} moving;
 
-enum { COROUTINE_STACK = 256 * 1024, ROUNDS = 6 };
+enum { ROUNDS = 6 };
 
 /* Not inlined: the compiler must find the thread anew. */
 static WEIRI_NOINLINE void expect_open_here(uint32_t sections)
@@ -261,52 +275,35 @@ static WEIRI_NOINLINE void expect_open_here(uint32_t sections)
 }
 
 /* In one function, where a compiler could keep the address of a thread-local. */
-static void begin_again_on_each_thread(void)
+static void begin_again_on_each_thread(void *context)
 {
 	weir_read_section section = {WEIR_READ_SECTION_INIT};
 
+	(void)context;
 	for (int round = 0; round < ROUNDS; round++) {
 		for (int i = 0; i < 2; i++) {
 			cr_expect_eq(weir_read_section_begin(&section), WEIR_OK);
 			expect_open_here(1);
-			cr_expect_not_null(weir_read_section_peek(&section, coroutine.var));
+			cr_expect_not_null(weir_read_section_peek(&section, moving.var));
 			cr_expect_eq(weir_read_section_end(&section), WEIR_OK);
 			expect_open_here(0);
 		}
-		(void)swapcontext(&coroutine.inside, &coroutine.outside);
+		coroutine_stop(&moving.coroutine);
 	}
-}
-
-static void *resume(void *context)
-{
-	(void)swapcontext(&coroutine.outside, &coroutine.inside);
-	return context;
 }
 
 /* A coroutine ends a section, goes on on another thread, and begins it there. */
 Test(read_section_again, begins_again_where_a_coroutine_continues)
 {
-	pthread_t thread;
-
-	coroutine.var = variable(1);
-	coroutine.stack = malloc(COROUTINE_STACK);
-	cr_assert_not_null(coroutine.stack);
-	cr_assert_eq(getcontext(&coroutine.inside), 0);
-	coroutine.inside.uc_stack.ss_sp = coroutine.stack;
-	coroutine.inside.uc_stack.ss_size = COROUTINE_STACK;
-	makecontext(&coroutine.inside, begin_again_on_each_thread, 0);
-	for (int round = 0; round < ROUNDS; round++) {
-		if (round % 2 == 0) {
-			(void)resume(NULL);
-			continue;
-		}
-		cr_assert_eq(pthread_create(&thread, NULL, resume, NULL), 0);
-		cr_assert_eq(pthread_join(thread, NULL), 0);
-	}
-	free(coroutine.stack);
-	destroy(coroutine.var);
+	coroutine_or_skip();
+	moving.var = variable(1);
+	moving.coroutine.call = begin_again_on_each_thread;
+	coroutine_start(&moving.coroutine);
+	for (int round = 0; round < ROUNDS; round++)
+		(round % 2 == 0 ? coroutine_resume : coroutine_resume_on_a_thread)(&moving.coroutine);
+	coroutine_end(&moving.coroutine);
+	destroy(moving.var);
 }
-#endif
 
 /* A thread without a record, and one with a section of its own open, which it ends afterwards. */
 static void *end_what_another_began(void *context)
@@ -382,6 +379,7 @@ static void read_after_an_instruction(int number_of_signal, siginfo_t *info, voi
 	struct weiri_record *record = weiri_record_mine;
 	uint64_t lo = weiri_load_relaxed(&record->lo);
 	uint32_t sections = weiri_load_relaxed(&record->read_sections);
+	bool is_open = weiri_read_section_is_open(steps.interrupted);
 	const weir_read *read;
 
 	(void)number_of_signal, (void)info;
@@ -401,21 +399,23 @@ static void read_after_an_instruction(int number_of_signal, siginfo_t *info, voi
 		_exit(5);
 	if (sections != 0 && lo == 0)
 		_exit(6);
+	if (sections == 0 && is_open)
+		_exit(9);
 	if (weir_read_section_end(&steps.own) != WEIR_OK)
 		_exit(7);
 	if (weiri_load_relaxed(&record->lo) != lo || weiri_load_relaxed(&record->read_sections) != sections)
 		_exit(8);
 }
 
-static void begin_and_end_by_steps(weir_read_section *section)
+static void begin_and_end_by_steps(weir_read_section *section, bool by_call)
 {
 	enum weir_status status;
 
 	steps.under_way = 1;
 	(void)raise(SIGTRAP);
-	status = weir_read_section_begin(section);
+	status = by_call ? begin_by_call(section) : weir_read_section_begin(section);
 	if (status == WEIR_OK && weir_read_section_peek(section, steps.var) != NULL)
-		status = weir_read_section_end(section);
+		status = by_call ? end_by_call(section) : weir_read_section_end(section);
 	steps.under_way = 0;
 	cr_expect_eq(status, WEIR_OK);
 	expect_open(0);
@@ -434,7 +434,7 @@ Test(read_section_again, is_interrupted_after_each_instruction)
 	steps.interrupted = &section;
 	cr_assert_eq(sigaction(SIGTRAP, &act, &before), 0);
 	for (int i = 0; i < 12; i++)
-		begin_and_end_by_steps(&section);
+		begin_and_end_by_steps(&section, i % 2 != 0);
 	cr_assert_eq(sigaction(SIGTRAP, &before, NULL), 0);
 	if (steps.steps == 12)
 		cr_skip("instructions cannot be stepped here");

@@ -176,6 +176,8 @@ Test(snapshot, bad_arguments_are_named)
 	cr_expect_not_null(strstr(error.message, "reads is NULL"));
 	cr_expect_eq(weir_var_snapshot(vars, 2, reads, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_not_null(strstr(error.message, "variable 1 is NULL"));
+	cr_expect_eq(weir_var_snapshot(&vars[1], 1, reads, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_not_null(strstr(error.message, "variable 0 is NULL"));
 	weir_var_destroy(vars[0], NULL);
 	expect_nothing_left();
 }
@@ -301,7 +303,8 @@ struct scene {
 	int64_t first, last;
 	weir_read reads[PAIR];
 	enum weir_status status;
-	bool ticks; /* the clock is advanced after each commit, as by snapshots of other threads */
+	bool ticks;     /* the clock is advanced after each commit, as by snapshots of other threads */
+	size_t commits; /* at each stop, each at a tick of its own and all in one era; 0: one, in an era of its own */
 	/* The handle that a handler kept. */
 	weir_read kept;
 	/* Of the call's thread; what a snapshot in it showed, looked at before it ended. */
@@ -336,17 +339,34 @@ static void begin_era(struct scene *scene)
 	collect_now();
 }
 
+static void commit_next(struct scene *scene)
+{
+	scene->written++;
+	cr_assert_eq(commit_all(scene->vars, PAIR, (uint64_t)scene->written, scene->written, NULL), WEIR_OK);
+}
+
+static void tick(void)
+{
+	weiri_clock_advance(weiri_load_seq_cst(&weiri_clock));
+}
+
 /*
  * Commits in an era that no earlier reservation can include. The replaced versions are freed if
  * possible, and nothing is allocated afterwards, so that a use of freed memory shows.
+ *   Commits of one era all leave their versions to a snapshot, which walks back past each of them.
  */
 static void overtake(struct scene *scene)
 {
+	for (size_t i = 0; i < scene->commits; i++) {
+		tick();
+		commit_next(scene);
+	}
+	if (scene->commits != 0)
+		return;
 	begin_era(scene);
-	scene->written++;
-	cr_assert_eq(commit_all(scene->vars, PAIR, (uint64_t)scene->written, scene->written, NULL), WEIR_OK);
+	commit_next(scene);
 	if (scene->ticks)
-		weiri_clock_advance(weiri_load_seq_cst(&weiri_clock));
+		tick();
 	collect_now();
 }
 
@@ -568,6 +588,17 @@ Test(snapshot, in_a_section_stopped_anywhere_it_is_of_one_instant_and_stays)
 	overtake_everywhere(scene, (struct stepped){.prepare = begin_section, .call = show}, PAIR, judge_shown);
 	overtake_everywhere(scene, (struct stepped){.prepare = begin_section_ahead, .call = show}, PAIR, judge_shown);
 	scene->ticks = true;
+	overtake_everywhere(scene, (struct stepped){.prepare = begin_section, .call = show}, PAIR, judge_shown);
+	close_scene(scene);
+}
+
+/* The clock is ahead of that of the snapshot by more than one. */
+Test(snapshot, stopped_anywhere_it_passes_all_that_is_newer)
+{
+	struct scene *scene = open_scene();
+
+	scene->commits = 3;
+	overtake_everywhere(scene, (struct stepped){.prepare = meet_weir, .call = take_snapshot}, PAIR, judge);
 	overtake_everywhere(scene, (struct stepped){.prepare = begin_section, .call = show}, PAIR, judge_shown);
 	close_scene(scene);
 }

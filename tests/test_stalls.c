@@ -11,6 +11,7 @@
 #include <weir/reclaim.h>
 #include <weir/stall.h>
 #include <weir/time.h>
+#include <weir/value.h>
 #include <weir/var.h>
 
 #include "base/atomic.h"
@@ -310,6 +311,95 @@ Test(stalls, a_hook_that_writes_is_not_called_within_itself)
 	weir_read_release(&read);
 	cr_assert_eq(weir_var_destroy(held, NULL), WEIR_OK);
 	cr_assert_eq(weir_var_destroy(written_in_hook, NULL), WEIR_OK);
+}
+
+/* What the hook does to remove itself; a limit of 0, no hook and no function are the same. */
+static const struct removal {
+	uint64_t limit_ns;
+	bool has_hook, has_function;
+} removals[] = {{0, true, true}, {1, false, false}, {1, true, false}};
+
+static struct {
+	const struct removal *removal;
+	uint32_t told;
+} removed;
+
+static void hear_and_remove(void *context, const struct weir_stall *stall)
+{
+	static const weir_stall_hook without_function = {NULL, NULL};
+	static weir_stall_hook itself = {hear_and_remove, NULL};
+	const weir_stall_hook *hook = removed.removal->has_function ? &itself : &without_function;
+
+	(void)context, (void)stall;
+	removed.told++;
+	weir_stalls_set_hook(removed.removal->limit_ns, removed.removal->has_hook ? hook : NULL);
+}
+
+static _Atomic(uint32_t) released_by_search;
+
+/* Called in a collection: by a search for stalls, or by a write. */
+static void note_who_releases(void *context, void *pointer)
+{
+	const struct weiri_record *record = weiri_record_mine;
+
+	(void)context, (void)pointer;
+	if (record != NULL && record->own->tells_of_stalls)
+		(void)weiri_fetch_add_relaxed(&released_by_search, 1u);
+}
+
+static void *replace_pointers(void *var)
+{
+	static int pointed_to;
+
+	for (int i = 0; i < 100; i++)
+		cr_assert_eq(weir_var_assign_value(var, weir_value_pointer(&pointed_to), WEIR_NO_DEADLINE, NULL, NULL),
+		             WEIR_OK);
+	return NULL;
+}
+
+/*
+ * A hook that removes itself hears of one stall, though the search has found two. No search is made
+ * later: what another thread has retired is not freed by one.
+ */
+Test(stalls, a_hook_that_is_removed_hears_no_more)
+{
+	static const weir_stall_hook hook = {hear_and_remove, NULL};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT,        .name = "pointer",
+	                                   .kind = WEIR_VAR_POINTER,     .size = 8,
+	                                   .release = note_who_releases, .allocator = &variables_memory};
+	weir_var *held[2] = {named_variable("held", 1), named_variable("held", 1)}, *written = variable(1), *pointer = NULL;
+	uint64_t until = weir_deadline_in(patience_ns);
+	struct seen seen;
+	weir_read reads[2];
+	pthread_t thread;
+
+	cr_assert_eq(weir_var_create(NULL, &options, &pointer, NULL), WEIR_OK);
+	cr_assert_eq(weir_var_snapshot(held, 2, reads, NULL), WEIR_OK);
+	assign(held[0], 2);
+	assign(held[1], 2);
+	await(1, 2, &seen);
+	for (size_t i = 0; i < sizeof(removals) / sizeof(removals[0]); i++) {
+		removed.removal = &removals[i];
+		removed.told = 0;
+		weir_stalls_set_hook(1, &hook);
+		while (removed.told == 0) {
+			assign(written, 1);
+			cr_assert_lt(weir_now_ns(), until);
+		}
+		cr_expect_eq(removed.told, 1u, "removal %zu", i);
+		cr_assert_eq(pthread_create(&thread, NULL, replace_pointers, pointer), 0);
+		cr_assert_eq(pthread_join(thread, NULL), 0);
+		weiri_store_relaxed(&released_by_search, 0u);
+		for (int64_t write = 0; write < 3000; write++)
+			assign(written, write);
+		cr_expect_eq(removed.told, 1u, "removal %zu", i);
+		cr_expect_eq(weiri_load_relaxed(&released_by_search), 0u, "removal %zu", i);
+	}
+	weir_read_release_many(reads, 2);
+	cr_assert_eq(weir_var_destroy(held[0], NULL), WEIR_OK);
+	cr_assert_eq(weir_var_destroy(held[1], NULL), WEIR_OK);
+	cr_assert_eq(weir_var_destroy(written, NULL), WEIR_OK);
+	cr_assert_eq(weir_var_destroy(pointer, NULL), WEIR_OK);
 }
 
 /* -- in a dump --------------------------------------------------------------------------------- */

@@ -630,6 +630,28 @@ Test(txn, run_ends_with_what_its_function_says_and_changes_nothing)
 	destroy_all(&body.var, 1);
 }
 
+static enum weir_status fail_and_explain(void *context, weir_txn *txn, weir_error *error)
+{
+	(void)txn;
+	*error = (weir_error){WEIR_DATA_LOSS, "torn"};
+	return *(const enum weir_status *)context;
+}
+
+/* If what its function says is of another status, it is of a call that failed before. */
+Test(txn, run_keeps_what_its_function_says_of_its_status)
+{
+	enum weir_status status = WEIR_DATA_LOSS;
+	weir_error error;
+
+	cr_expect_eq(weir_txn_run(&variables_memory, fail_and_explain, &status, WEIR_NO_DEADLINE, &error), status);
+	cr_expect_eq(error.code, status);
+	cr_expect_str_eq(error.message, "torn");
+	status = WEIR_NOT_FOUND;
+	cr_expect_eq(weir_txn_run(&variables_memory, fail_and_explain, &status, WEIR_NO_DEADLINE, &error), status);
+	cr_expect_eq(error.code, status);
+	cr_expect_str_eq(error.message, "transaction: its function returned WEIR_NOT_FOUND");
+}
+
 Test(txn, run_gives_up_at_its_deadline_and_says_what_the_last_attempt_met)
 {
 	struct body body = {.var = named_variable("hot", 1), .aborts = UINT32_MAX};

@@ -763,9 +763,13 @@ Test(value, a_write_of_another_kind_or_size_is_refused)
 	weir_tensor *two = number(2);
 	struct pair next = {2, 2};
 	weir_value strange = {(enum weir_var_kind)7, 0, {.pointer = two}};
+	struct weir_value_part part;
 	weir_error error;
 
 	begin_three(&three);
+	part = (struct weir_value_part){three.vars[1], 1, WEIR_VALUE_OF(next)};
+	expect_refused(weir_var_commit_values(&part, 0, 0, NULL, &error), &error, "commit: 0 parts, must be 1 to 1024");
+	expect_refused(weir_var_commit_values(NULL, 1, 0, NULL, &error), &error, "commit: parts is NULL");
 	expect_refused(weir_var_assign(three.vars[1], two, 0, NULL, &error), &error,
 	               "variable \"pair\": takes inline values of 16 bytes, got a tensor");
 	expect_refused(weir_var_assign_value(three.vars[1], weir_value_inline(&next, 8), 0, NULL, &error), &error,

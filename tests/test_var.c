@@ -1,14 +1,16 @@
 /*
- * test_var.c - variables: versions, handles, snapshots and commits on one thread, and allocations
- * that fail.
+ * test_var.c - variables: versions, handles, snapshots and commits on one thread, allocations that
+ * fail, and an update that changes its thread.
  */
 #include <criterion/criterion.h>
 
 #include <weir/reclaim.h>
 #include <weir/time.h>
-#include <weir/var.h>
+#include <weir/value.h>
 
+#include "coroutine.h"
 #include "failing_allocator.h"
+#include "reclaim/record.h"
 
 static weir_tensor *number(int64_t value)
 {
@@ -488,4 +490,84 @@ Test(var, says_its_dtype_shape_and_name)
 	cr_expect_str_eq(weir_var_name(NULL), "(null)");
 	weir_var_destroy(var, NULL);
 	weir_var_destroy(any, NULL);
+}
+
+/* -- updates whose function goes on on another thread ------------------------------------------ */
+
+struct moving {
+	struct coroutine coroutine;
+	weir_var *var;
+	weir_read *published;        /* NULL: it stays where it is */
+	struct weiri_record *before; /* that of the thread on which it began */
+	enum weir_status status;
+};
+
+static uint64_t retired_by(const struct weiri_record *record)
+{
+	return weiri_load_relaxed(&record->since_collection);
+}
+
+static enum weir_status add_on_another_thread(void *context, const weir_read *current, weir_value *next,
+                                              weir_error *error)
+{
+	struct moving *moving = context;
+	int64_t *number = next->room;
+
+	(void)error;
+	coroutine_stop(&moving->coroutine);
+	*number = *(const int64_t *)current->data + 1;
+	return WEIR_OK;
+}
+
+static void update(void *context)
+{
+	struct moving *moving = context;
+	weir_read read;
+
+	moving->before = weiri_record_get();
+	/* A read has announced the era: so the update is the common case. */
+	cr_assert_eq(weir_var_read(moving->var, &read), WEIR_OK);
+	weir_read_release(&read);
+	moving->status =
+		weir_var_update_value(moving->var, add_on_another_thread, moving, WEIR_NO_DEADLINE, moving->published, NULL);
+}
+
+/*
+ * The version that the update replaces is retired by the thread on which it ends. The record of the other
+ * thread, which has ended, may have another owner by then.
+ */
+static void expect_update(weir_read *published)
+{
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .name = "number", .kind = WEIR_VAR_INLINE,
+	                                   .size = sizeof(int64_t)};
+	int64_t number = 1;
+	uint64_t by_other, by_this;
+	static struct moving moving;
+
+	moving = (struct moving){.coroutine = {.call = update, .context = &moving}, .published = published};
+	cr_assert_eq(weir_var_create_value(WEIR_VALUE_OF(number), &options, &moving.var, NULL), WEIR_OK);
+	coroutine_start(&moving.coroutine);
+	coroutine_resume_on_a_thread(&moving.coroutine);
+	cr_assert_neq(moving.before, weiri_record_get());
+	by_other = retired_by(moving.before);
+	by_this = retired_by(weiri_record_mine);
+	coroutine_resume(&moving.coroutine);
+	cr_expect_eq(moving.status, WEIR_OK);
+	cr_expect_eq(retired_by(moving.before), by_other);
+	cr_expect_gt(retired_by(weiri_record_mine), by_this);
+	cr_assert_eq(weir_var_read_into(moving.var, &number, sizeof(number), NULL, NULL), WEIR_OK);
+	cr_expect_eq(number, 2);
+	weir_read_release(published);
+	coroutine_end(&moving.coroutine);
+	cr_assert_eq(weir_var_destroy(moving.var, NULL), WEIR_OK);
+	cr_expect_eq(weir_reclaim_flush(0), WEIR_OK);
+}
+
+Test(var, an_update_ends_on_another_thread)
+{
+	weir_read published = {.version = 0};
+
+	coroutine_or_skip();
+	expect_update(NULL);
+	expect_update(&published);
 }

@@ -9,6 +9,7 @@
 #include <weir/reclaim.h>
 
 #include "model/scope.h"
+#include "reclaim/budget.h"
 #include "var/spares.h"
 
 enum { THREADS = 2, SIZE = 64, OTHER_SIZE = 128, SMALL_SIZE = 32, ALIGNMENT = 64 };
@@ -109,6 +110,7 @@ static void finish(void *context)
 	if (scene.spares != NULL)
 		weiri_spares_end(scene.spares);
 	scene.spares = NULL;
+	weir_model_assert(weiri_load_relaxed(&weiri_budget.of_kind[WEIRI_KEPT_SPARES]) == 0);
 }
 
 static const struct row {
