@@ -80,8 +80,8 @@ def find_all(root, jobs):
 
 
 def changed_lines(root, commit):
-    """Returns, for each file of lib/, the numbers of its lines that `commit` does not have."""
-    text = subprocess.run(["git", "diff", "-U0", "--no-color", "--no-ext-diff", commit, "--", "lib"], cwd=root, check=True,
+    """Returns, for each file of lib/ and each public header, the numbers of its lines that `commit` does not have."""
+    text = subprocess.run(["git", "diff", "-U0", "--no-color", "--no-ext-diff", commit, "--", "lib", "include"], cwd=root, check=True,
                           stdout=subprocess.PIPE, text=True).stdout
     lines, file = collections.defaultdict(set), None
     for line in text.splitlines():

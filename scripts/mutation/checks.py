@@ -31,6 +31,9 @@ class NotCompiled(Exception):
 
 # The unit tests that may notice a mutant of a layer, or of one file.
 NOTICING = {
+    "include/weir/read_section": ("read_section_again", "read_section"),
+    "include/weir/ring_port": ("ring",),
+    "include/weir/var_cache": ("var_cache",),
     "sync": ("list", "named_store", "park", "cancel", "eventcount", "queue_races", "signal"),
     "reclaim": ("reclaim", "reclaim_budget", "reclaim_threads", "crowd", "asymmetric", "var",
                 "snapshot", "commit", "list"),
@@ -108,6 +111,9 @@ NOTICING = {
 # The programs of the model checker that explore a layer, or one file. The one that most likely
 # notices a mutant stands first.
 SCOPES = {
+    "include/weir/read_section": ("read_section",),
+    "include/weir/ring_port": ("ring",),
+    "include/weir/var_cache": ("var",),
     "sync": ("sync", "queue", "coordinator"),
     "reclaim": ("reclaim", "var", "queue", "sync"),
     "metrics": ("metrics",),
@@ -206,7 +212,7 @@ SCOPES = {
 
 def programs_of(file, kind):
     table = SCOPES if kind == "model" else NOTICING
-    return table.get(file.rsplit(".", 1)[0], table[file.split("/")[2]])
+    return table.get(file.rsplit(".", 1)[0]) or table[file.split("/")[2]]
 
 
 def kinds_of(mutant):

@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 
-from mutants import told_apart
+from mutants import HEADERS, told_apart
 
 try:
     from clang import cindex
@@ -385,7 +385,7 @@ class Unit:
 
     def exchange(self, cursor, span):
         arguments = list(cursor.get_arguments())
-        if cursor.spelling in COMMUTES:
+        if cursor.spelling in (*COMMUTES, "__builtin_expect"):
             return
         called = cursor.referenced.type if cursor.referenced is not None else None
         if called is not None and called.kind == cindex.TypeKind.FUNCTIONPROTO and called.is_function_variadic():
@@ -460,14 +460,14 @@ def blank_comments(source):
 
 
 def layer_of(file):
-    """The folder that holds it, as seen from lib/."""
-    return str(pathlib.PurePath(file).parent.relative_to("lib"))
+    """The folder that holds it, as seen from lib/; of a public header, include/weir."""
+    return str(pathlib.PurePath(file).parent).removeprefix("lib/")
 
 
 def sources_of(root):
-    """Returns the sources of all layers; a file outside of them belongs to the build."""
+    """Returns the sources of all layers, and the headers whose code programs contain; a file outside of them belongs to the build."""
     paths = pathlib.Path(root).glob("lib/*/*/*.[ch]")
-    return sorted(str(path.relative_to(root)) for path in paths if path.name not in ("mutant.c", "mutant.h"))
+    return sorted([*HEADERS, *(str(path.relative_to(root)) for path in paths if path.name not in ("mutant.c", "mutant.h"))])
 
 
 def all_mutants(root, files=None):

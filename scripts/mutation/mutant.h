@@ -9,6 +9,10 @@
 #ifndef WEIRI_MUTANT_H
 #define WEIRI_MUTANT_H
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { WEIRI_MUTANTS = 65536 };
 
 #define WEIRI_MUTANT_SHARED __attribute__((visibility("default")))
@@ -16,6 +20,10 @@ enum { WEIRI_MUTANTS = 65536 };
 WEIRI_MUTANT_SHARED extern const unsigned char weiri_mutants[];
 
 WEIRI_MUTANT_SHARED int weiri_mutant_here(unsigned mutant);
+
+#ifdef __cplusplus
+}
+#endif
 
 #define WEIRI_MUTANT(n) (__builtin_expect(weiri_mutants[n] != 0, 0) && weiri_mutant_here(n))
 

@@ -4,7 +4,8 @@ import re
 
 LAYERS = ("weir/sync", "weir/reclaim", "weir/metrics", "weir/ring", "weir/store", "weir/shm", "weir/var", "weir/queue", "weir/inspect", "weir/run", "weir/data",
          "flow/tuples", "flow/areas", "flow/table", "mpi/ranks", "urcu/rcu")
-SOURCE = re.compile(rf"lib/({'|'.join(LAYERS)})/[a-z0-9_]+\.[ch]")
+HEADERS = ("include/weir/read_section.h", "include/weir/ring_port.h", "include/weir/var_cache.h")  # Programs contain their code.
+SOURCE = re.compile(rf"lib/({'|'.join(LAYERS)})/[a-z0-9_]+\.[ch]|{'|'.join(map(re.escape, HEADERS))}")
 
 # The next weaker orders of each operation: several if they drop different guarantees.
 WEAKER = {
@@ -18,6 +19,10 @@ WEAKER = {
 OPERATION = re.compile(r"\bweiri_(load|store|exchange|cas|fetch_[a-z]+)_"
                        r"(acq_rel_or_acquire|acquire_or_acquire|release_or_acquire|acquire|release|acq_rel|seq_cst)\b(?=\()")
 FENCES = [(re.compile(r"\bweiri_fence_(light|seq_cst)\(\)"), "(void)0"), (re.compile(r"\bweiri_fence_heavy\(\)"), "1")]
+# The same in public headers, which know no names of the library's. The order stands behind the other arguments.
+BUILTIN = re.compile(r"\b__atomic_(load|store)_n\((?:(?!__ATOMIC_)[^;])*\b__ATOMIC_(ACQUIRE|RELEASE|SEQ_CST)\b")
+BUILTIN_CAS = re.compile(r"\b__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST\b")
+BUILTIN_FENCE = re.compile(r"\b__atomic_signal_fence\(__ATOMIC_SEQ_CST\)")
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 
 # `replacement` replaces the text from `start` to `end`. The first three fields identify a mutant, and the tables name it by them.
@@ -43,11 +48,29 @@ def mutants_of_orders(file, source):
     for pattern, replacement in FENCES:
         for match in pattern.finditer(code):
             yield mutant(file, source, match, replacement, f"{match.group()} dropped", True)
+    yield from mutants_of_builtins(file, source, code)
+
+
+def mutants_of_builtins(file, source, code):
+    for match in BUILTIN.finditer(code):
+        for weaker in WEAKER[match.group(1)][match.group(2).lower()]:
+            name = f"__ATOMIC_{weaker.upper()}"
+            start = match.end() - len(f"__ATOMIC_{match.group(2)}")
+            yield mutant_at(file, source, (start, match.end()), name, f"{source[start:match.end()]} -> {name}", True)
+    for match in BUILTIN_CAS.finditer(code):
+        weaker = "__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE"
+        yield mutant(file, source, match, weaker, f"{match.group()} -> {weaker}", True)
+    for match in BUILTIN_FENCE.finditer(code):
+        yield mutant(file, source, match, "(void)0", f"{match.group()} dropped", True)
 
 
 def mutant(file, source, match, replacement, change, is_order=False):
-    line = source.count("\n", 0, match.start())
-    return Mutant(file, source.splitlines()[line].strip(), change, line + 1, match.start(), match.end(), replacement, is_order)
+    return mutant_at(file, source, match.span(), replacement, change, is_order)
+
+
+def mutant_at(file, source, span, replacement, change, is_order):
+    line = source.count("\n", 0, span[0])
+    return Mutant(file, source.splitlines()[line].strip(), change, line + 1, *span, replacement, is_order)
 
 
 def mutants_of_validations(file, source, rows):

@@ -24,6 +24,8 @@ def edited(name, text):
     """Returns a meson.build that also builds mutant.c, includes mutant.h in every source, and plants no faults."""
     if name == "meson.build":
         include = "add_project_arguments('-include', meson.current_source_dir() / 'lib/weir/base/mutant.h', language: 'c')"
+        in_cpp = include.replace("'c'", "'cpp'")  # Public headers have mutants, too.
+        include += f"\nif have_cpp\n  {in_cpp}\nendif"
         return text.replace("\nsanitized = ", f"\n{include}\nsanitized = ", 1)
     if name == "lib/weir/base/meson.build":
         return text + "weir_sources += files('mutant.c')\n"
@@ -98,7 +100,7 @@ class Copy:
             (self.tree / f".{build}.log").write_text(made.stdout)
             if made.returncode == 0:
                 return
-            wrong = set(re.findall(r"^(?:\.\./)*(lib/[a-z0-9_/]+\.[ch]):(\d+):\d+: error:", re.sub(r"\x1b\[[0-9;]*[mK]", "", made.stdout), re.M))
+            wrong = set(re.findall(r"^(?:\.\./)*((?:lib|include)/[a-z0-9_/]+\.[ch]):(\d+):\d+: error:", re.sub(r"\x1b\[[0-9;]*[mK]", "", made.stdout), re.M))
             bad = [m for m in self.mutants if any(m.file == file and m.line <= int(line) <= m.line + lines_of(m) for file, line in wrong)]
             if not bad:
                 sys.exit(f"mutate: {self.folder(build)} cannot be built: {self.tree}/.{build}.log says why")

@@ -422,6 +422,48 @@ static void fence_heads(void *context, size_t number)
 	}
 }
 
+/* -- a signal handler: where it may come, and what it and others see ---------------------------- */
+
+static void look_from_a_handler(void)
+{
+	state.saw[0] = 1 + LOAD(x, RLX);
+	state.saw[1] = 1 + LOAD(y, RLX);
+}
+
+/* It sees what the thread did before, all of it and no more. It may not come. */
+static void handler_sees(void *context, size_t number)
+{
+	(void)context, (void)number;
+	STORE(z, 1, RLX);
+	weir_model_interrupt(look_from_a_handler);
+	STORE(x, 1, RLX);
+	STORE(y, 1, RLX);
+	FENCE(SC);
+	weir_model_interrupt(NULL);
+	STORE(y, 2, RLX);
+}
+
+static void store_from_a_handler(void)
+{
+	STORE(x, 2, RLX);
+}
+
+/* A release of the thread has what the handler stored before it. */
+static void handler_stores(void *context, size_t number)
+{
+	(void)context;
+	if (number == 0) {
+		STORE(x, 1, RLX);
+		weir_model_interrupt(store_from_a_handler);
+		STORE(y, 1, REL);
+		STORE(z, 1, RLX);
+		weir_model_interrupt(NULL);
+	} else {
+		state.saw[0] = LOAD(y, ACQ);
+		state.saw[1] = LOAD(x, RLX);
+	}
+}
+
 static const struct litmus {
 	const char *name;
 	size_t threads;
@@ -458,6 +500,9 @@ static const struct litmus {
 	{"plain_data_behind_an_acquire_flag", 2, acquire_flag, two, CASE(0, 0) | CASE(0, 1)},
 	{"a_relaxed_rmw_continues_a_release_sequence", 3, rmw_continues, two, CASE(0, 0) | CASE(0, 1)},
 	{"a_fence_heads_a_release_sequence", 3, fence_heads, two, CASE(0, 0) | CASE(0, 1)},
+	{"a_handler_sees_what_came_before", 1, handler_sees, two, CASE(0, 0) | CASE(1, 1) | CASE(2, 1) | CASE(2, 2)},
+	{"a_release_has_what_a_handler_stored", 2, handler_stores, two,
+     CASE(0, 0) | CASE(0, 1) | CASE(0, 2) | CASE(1, 1) | CASE(1, 2)},
 };
 
 /* -- planted faults ---------------------------------------------------------------------------- */
@@ -620,6 +665,39 @@ static void looked_at_late(void *context, size_t number)
 	}
 }
 
+static void load_before_the_fence(void)
+{
+	state.saw[0] = LOAD(y, RLX);
+}
+
+/* Store buffering, but for a handler that loads between the first thread's store and its fence. */
+static void handler_is_buffered(void *context, size_t number)
+{
+	(void)context;
+	if (number == 0) {
+		STORE(x, 1, RLX);
+		weir_model_interrupt(load_before_the_fence);
+		FENCE(SC);
+		weir_model_interrupt(NULL);
+	} else {
+		STORE(y, 1, RLX);
+		FENCE(SC);
+		state.saw[1] = LOAD(x, RLX);
+	}
+}
+
+static void nothing_seen_yet(void *context)
+{
+	(void)context;
+	state.saw[0] = 1;
+}
+
+static void one_saw_the_other(void *context)
+{
+	(void)context;
+	weir_model_assert(state.saw[0] == 1 || state.saw[1] == 1);
+}
+
 static void release_less(void *context, size_t number)
 {
 	const weir_allocator *allocator = weir_default_allocator();
@@ -653,6 +731,8 @@ static const struct fault {
 	{"assertion_that_a_stale_load_breaks", 2, NULL, assertion, NULL, "assertion failed"},
 	{"assertion_that_a_late_step_breaks", 2, NULL, late_step, NULL, "assertion failed"},
 	{"assertion_on_what_is_looked_at_late", 2, NULL, looked_at_late, NULL, "assertion failed"},
+	{"assertion_that_a_handler_breaks", 2, nothing_seen_yet, handler_is_buffered, one_saw_the_other,
+     "assertion failed"},
 };
 
 /* -- running them ------------------------------------------------------------------------------ */

@@ -11,6 +11,8 @@
 #include "model/judged.h"
 #include "model/variable_scopes.h"
 #include "reclaim/admit.h"
+#include "reclaim/announce.h"
+#include "reclaim/settle.h"
 #include "var/install.h"
 #include "var/tensor_value.h"
 
@@ -22,6 +24,8 @@ static struct scene {
 	size_t writes;
 	_Atomic(uint32_t) flag;
 	int64_t saw[2];
+	weir_read_section inner; /* of a signal handler */
+	weir_read kept;
 } scene;
 
 static weir_tensor *number(int64_t value)
@@ -29,18 +33,30 @@ static weir_tensor *number(int64_t value)
 	return number_of_size(value, scene.size);
 }
 
+/*
+ * The thread of the setup has announced an era. This would hold the first versions until a membarrier, which shows
+ * the sections of all threads.
+ */
+static weir_var *variable(void)
+{
+	weir_var *var = variable_of_size(0, scene.size);
+
+	weiri_announce_nothing(weiri_record_get());
+	return var;
+}
+
 static void setup(void *context)
 {
 	(void)context;
 	weir_reclaim_set_budget(8 * LARGE * sizeof(int64_t));
-	scene.x = variable_of_size(0, scene.size);
+	scene.x = variable();
 	judged_as_variables();
 }
 
 static void setup_two(void *context)
 {
 	setup(context);
-	scene.y = variable_of_size(0, scene.size);
+	scene.y = variable();
 }
 
 /* An aborted commit's version is at the head. */
@@ -58,7 +74,7 @@ static void setup_aborted(void *context)
 static void setup_two_aborted(void *context)
 {
 	setup_aborted(context);
-	scene.y = variable_of_size(0, scene.size);
+	scene.y = variable();
 }
 
 static void finish(void *context)
@@ -108,6 +124,12 @@ static void end(weir_read_section *section)
 	weir_model_call_begins(END);
 	weir_model_assert(weir_read_section_end(section) == WEIR_OK);
 	weir_model_call_ends(END);
+}
+
+/* What was read exists. A value that is not used would not be loaded. */
+static void look_at(const weir_read *read)
+{
+	weir_model_assert(value_of(read) >= 0);
 }
 
 static const weir_read *judged_as_read(const weir_read *read)
@@ -198,9 +220,9 @@ static void nested_beside_assigns(void *context, size_t who)
 	inner = begun();
 	weir_model_assert(weir_var_read(scene.x, &read) == WEIR_OK);
 	end(&inner);
-	(void)value_of(first);
+	look_at(first);
 	end(&outer);
-	(void)value_of(&read);
+	look_at(&read);
 	weir_read_release(&read);
 }
 
@@ -214,7 +236,7 @@ static void write_in_a_section(void *context, size_t who)
 	section = begun();
 	first = peek(&section);
 	assign((int64_t)first->version);
-	(void)value_of(first);
+	look_at(first);
 	end(&section);
 	(void)who;
 }
@@ -238,7 +260,7 @@ static void begin_again_and_peek(size_t sections)
 		begin_again(&section);
 		read = peek(&section);
 		weir_model_assert(weir_read_section_begin(&section) == WEIR_FAILED_PRECONDITION);
-		(void)value_of(read);
+		look_at(read);
 		end(&section);
 		weir_model_assert(weir_read_section_peek(&section, scene.x) == NULL);
 		weir_model_assert(weir_read_section_end(&section) == WEIR_FAILED_PRECONDITION);
@@ -323,6 +345,108 @@ static void end_with_the_thread(void *context, size_t who)
 	}
 	section = begun();
 	(void)peek(&section);
+}
+
+/* -- signal handlers, which interrupt sections that begin again -------------------------------- */
+
+/* Membarriers have had their turns, so announcements go on counting: as in check_reclaim.c. */
+static void setup_unsettled(void *context)
+{
+	struct weiri_record *mine = weiri_record_get(), *other = weiri_record_register();
+
+	setup(context);
+	weiri_section_leave(other, weiri_section_enter(other));
+	weiri_record_mine = mine;
+	weiri_settle_pause_ns = 1;
+	(void)weiri_era_begin();
+	weiri_settle_mine(mine, weiri_era_begin());
+}
+
+static void begin_and_end(weir_read_section *section)
+{
+	weir_model_assert(weir_read_section_begin(section) == WEIR_OK);
+	weir_model_assert(weir_read_section_end(section) == WEIR_OK);
+}
+
+/* What the section has shown stays, whatever the handler did. */
+static void begin_again_interrupted(void (*handler)(void))
+{
+	weir_read_section section = {WEIR_READ_SECTION_INIT};
+	const weir_read *read;
+
+	begin_and_end(&section);
+	begin_and_end(&scene.inner);
+	weir_model_interrupt(handler);
+	weir_model_assert(weir_read_section_begin(&section) == WEIR_OK);
+	read = weir_read_section_peek(&section, scene.x);
+	look_at(read);
+	weir_model_assert(weir_read_section_end(&section) == WEIR_OK);
+	weir_model_interrupt(NULL);
+}
+
+static void peek_in_a_handler(void)
+{
+	weir_model_assert(weir_read_section_begin(&scene.inner) == WEIR_OK);
+	look_at(weir_read_section_peek(&scene.inner, scene.x));
+	weir_model_assert(weir_read_section_end(&scene.inner) == WEIR_OK);
+}
+
+static void interrupted_by_a_peek(void *context, size_t who)
+{
+	(void)context;
+	if (who == 0)
+		write_x();
+	else
+		begin_again_interrupted(peek_in_a_handler);
+}
+
+/* What the child of a fork finds, and has done when it begins a thread, which writes. */
+static void fork_in_a_handler(void)
+{
+	weiri_announce_after_fork(weiri_record_get());
+	weiri_store_release(&scene.flag, 1u);
+}
+
+static void interrupted_by_a_fork(void *context, size_t who)
+{
+	(void)context;
+	if (who != 0)
+		begin_again_interrupted(fork_in_a_handler);
+	else if (weiri_load_acquire(&scene.flag) != 0)
+		write_x();
+}
+
+/* The handler replaces the version, reserves the era of the new one in its own section, and keeps it by a slot. */
+static void assign_and_keep_in_a_handler(void)
+{
+	weir_model_assert(weir_read_section_begin(&scene.inner) == WEIR_OK);
+	(void)weiri_era_begin();
+	assign_tensor(scene.x, large_number(1));
+	weir_model_assert(weir_var_snapshot(&scene.x, 1, &scene.kept, NULL) == WEIR_OK);
+	weir_model_assert(weir_read_section_end(&scene.inner) == WEIR_OK);
+	weiri_store_relaxed(&scene.flag, 1u); /* the other thread comes later, and knows nothing of this one */
+}
+
+static void interrupted_by_an_assign(void *context, size_t who)
+{
+	weir_read_section section = {WEIR_READ_SECTION_INIT};
+
+	(void)context;
+	if (who == 0) {
+		if (weiri_load_relaxed(&scene.flag) != 0)
+			assign_tensor(scene.x, large_number(2));
+		return;
+	}
+	begin_and_end(&section);
+	begin_and_end(&scene.inner);
+	weir_model_interrupt(assign_and_keep_in_a_handler);
+	weir_model_assert(weir_read_section_begin(&section) == WEIR_OK);
+	weir_model_interrupt(NULL);
+	weir_model_assert(weir_read_section_end(&section) == WEIR_OK);
+	if (scene.kept.tensor == NULL)
+		return;
+	weir_model_assert(value_of(&scene.kept) != 0);
+	weir_read_release(&scene.kept);
 }
 
 /* -- snapshots --------------------------------------------------------------------------------- */
@@ -640,11 +764,17 @@ static const struct scope {
      finish, 1, SMALL_VALUES, GOES_ON},
 	{"read_section_snapshot_and_assign_around_a_flag", 2, snapshot_around_a_flag, setup, one_saw_the_other, 0,
      SMALL_VALUES, GOES_ON},
+	{"read_section_again_interrupted_by_a_peek_beside_2_assigns_and_collects", 2, interrupted_by_a_peek, setup, finish,
+     2, LARGE_VALUES, GOES_ON},
+	{"read_section_again_interrupted_by_a_fork_beside_1_assign_and_collect", 2, interrupted_by_a_fork, setup, finish, 1,
+     LARGE_VALUES, GOES_ON},
+	{"read_section_again_interrupted_by_an_assign_beside_1_assign_and_collect", 2, interrupted_by_an_assign,
+     setup_unsettled, finish, 1, SMALL_VALUES, GOES_ON},
 };
 
 static struct weir_model_program prepare(const struct scope *scope)
 {
-	scene = (struct scene){.writes = scope->writes, .size = scope->size};
+	scene = (struct scene){.writes = scope->writes, .size = scope->size, .inner = {WEIR_READ_SECTION_INIT}};
 	return (struct weir_model_program){scope->name,  scope->threads, &scene,       sizeof(scene),
 	                                   scope->setup, scope->thread,  scope->finish};
 }
@@ -694,6 +824,14 @@ static int check(const struct scope *scope, int symmetric, uint64_t executions)
 	return bad;
 }
 
+/* Enough for what complete.tsv lists. */
+static uint64_t most_executions(const struct scope *scope)
+{
+	if (scope_long())
+		return 10000000;
+	return scope->thread == interrupted_by_a_fork || scope->thread == interrupted_by_an_assign ? 20000 : 8000;
+}
+
 int main(int argc, char **argv)
 {
 	int bad;
@@ -701,7 +839,7 @@ int main(int argc, char **argv)
 	scope_arguments(argc, argv);
 	bad = check_planted();
 	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++)
-		bad |= check(&scopes[i], 0, scope_long() ? 10000000 : 8000);
+		bad |= check(&scopes[i], 0, most_executions(&scopes[i]));
 	for (size_t i = 0; i < SYMMETRIC; i++)
 		bad |= check(&scopes[i], 1, scope_long() ? 10000000 : 5000);
 	return bad;

@@ -46,6 +46,7 @@ static struct scene {
 	/* Of two threads that wait, and one that does not fence. */
 	_Atomic(int) waits[2], freed_some;
 	int was_served[2], saw_freed[2], saw_waits[2];
+	struct weiri_slot *claimed; /* by a signal handler */
 } scene;
 
 static jmp_buf out_of_a_collection;
@@ -264,6 +265,54 @@ static void finish_passed_on(void *context)
 {
 	clear_passed_on(); /* The thread that should do it may have come too early. */
 	finish(context);
+}
+
+/* -- a signal handler -------------------------------------------------------------------------- */
+
+/*
+ * Membarriers have had their turns, so announcements go on counting. (Time stands still here.) A record that is not used
+ * any more has an announcement for which the setup runs one.
+ */
+static void setup_unsettled(void *context)
+{
+	struct weiri_record *mine = weiri_record_get(), *other = weiri_record_register();
+
+	setup_small(context);
+	weiri_section_leave(other, weiri_section_enter(other));
+	weiri_record_mine = mine;
+	weiri_settle_pause_ns = 1;
+	(void)weiri_era_begin();
+	weiri_settle_mine(mine, weiri_era_begin());
+}
+
+/* In a section of its own the handler reserves the era in which the object was born, and claims a slot. */
+static void replace_and_claim(void)
+{
+	struct weiri_record *record = weiri_record_get();
+	uint64_t outer = weiri_section_enter(record);
+	struct object *object;
+
+	(void)weiri_era_begin();
+	replace(); /* an object too small to be worth a collection */
+	weiri_section_read(record, &scene.head, &object);
+	scene.claimed = weiri_slot_find(record);
+	weiri_slot_claim(scene.claimed, object);
+	weiri_section_leave(record, outer);
+}
+
+/* The interrupted thread reserves fewer eras again. Who sees that must see the slot. */
+static void enter_where_a_handler_claims(void)
+{
+	struct weiri_record *record = weiri_record_get();
+
+	read_in_section();
+	weir_model_interrupt(replace_and_claim);
+	weiri_section_leave(record, weiri_section_enter(record));
+	weir_model_interrupt(NULL);
+	if (scene.claimed == NULL)
+		return;
+	weir_model_assert(((struct object *)weiri_load_relaxed(&scene.claimed->object))->data == 1);
+	weiri_slot_clear(scene.claimed);
 }
 
 /* -- a crowd: more separate sections than a scan has room for ---------------------------------- */
@@ -819,6 +868,11 @@ static const struct scope {
 	{"hazard_slot_x2_beside_1_writer_x1", {replace, read_by_slot_twice}, setup, finish, 0},
 	{"hazard_slot_x2_beside_1_writer_that_settles", {replace_and_flush, read_by_slot_twice}, setup, finish, 0},
 	{"hazard_slot_around_a_section_beside_1_writer_x1", {replace, read_by_slot_around_a_section}, setup, finish, 0},
+	{"section_where_a_handler_claims_a_slot_beside_1_writer_x1",
+     {replace, enter_where_a_handler_claims},
+     setup_unsettled,
+     finish,
+     0},
 	{"flush_beside_1_collector", {retire_unread_and_collect, flush_means_freed}, setup_unread, finish, 0},
 	{"flush_beside_a_collection_in_vain", {collect_in_vain, flush_in_vain}, setup_held, finish_held, 0},
 	{"slot_and_retire_beside_a_collection_of_2_portions",

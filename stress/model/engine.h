@@ -62,6 +62,7 @@ struct thread {
 	uint32_t hidden; /* number of such operations in a row */
 	/* its next load returns this store or a newer one: the older ones are explored elsewhere */
 	uint32_t fresh;
+	void (*handler)(void); /* that may still interrupt it; NULL: none */
 };
 
 /* Each module names its parts of a checkpoint. */
@@ -75,6 +76,8 @@ extern int model_running; /* threads of the program are under way: accesses are 
 extern int model_active;  /* an execution is under way: accesses are recorded */
 extern unsigned model_thread;
 extern uint64_t model_steps;
+/* Called before a visible operation is named: a signal handler may come first. */
+void model_may_be_interrupted(void);
 /* Called before a visible operation. May switch to another thread. */
 void model_schedule(const struct operation *operation);
 /* Sleeps; returns 1 if it was woken, 0 if a deadline passed. */

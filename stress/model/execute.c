@@ -191,6 +191,36 @@ static void go_on(void)
 	fiber_switch_to(me, thread);
 }
 
+void weir_model_interrupt(void (*handler)(void))
+{
+	explore_shows();
+	model_threads[model_thread].handler = handler;
+}
+
+/*
+ * The choice is the thread's own, as that of what a load returns: it is made when the thread comes to an operation,
+ * and other threads learn of it by the operations that follow. The interrupted call has entered the checker before
+ * those of the handler, and is there again afterwards.
+ */
+void model_may_be_interrupted(void)
+{
+	struct thread *me = &model_threads[model_thread];
+	void (*handler)(void) = me->handler;
+	const char *stack = me->stack;
+	uint64_t given = me->given;
+
+	if (handler == NULL || !model_running || starting || explore_value(2) == 0)
+		return;
+	explore_shows();
+	me->handler = NULL;
+	trace_step("a signal handler begins");
+	handler();
+	trace_step("the signal handler ends");
+	me->stack = stack;
+	me->given = given;
+	me->where = 0;
+}
+
 void model_schedule(const struct operation *operation)
 {
 	if (!model_running)

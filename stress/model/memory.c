@@ -463,6 +463,7 @@ static struct span arrive(char *address, size_t size, enum kind kind, enum order
 	struct span span;
 	uintptr_t end = (uintptr_t)address + size, next;
 
+	model_may_be_interrupted();
 	heap_check(address, "an atomic access");
 	if (model_running) {
 		span.location = memory_location(address, size);
@@ -717,6 +718,7 @@ void memory_fence(enum order order)
 {
 	unsigned me = model_thread;
 
+	model_may_be_interrupted();
 	if (order == SEQ_CST) {
 		/* The other kinds affect only this thread's view. This one is part of S. */
 		model_schedule(&(struct operation){.kind = OP_FENCE, .order = order});
@@ -735,6 +737,7 @@ void memory_fence(enum order order)
 
 void memory_heavy_fence(void)
 {
+	model_may_be_interrupted();
 	explore_meets_membarrier();
 	model_schedule(&(struct operation){.kind = OP_HEAVY, .order = SEQ_CST});
 	trace_step("membarrier");

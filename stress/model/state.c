@@ -159,6 +159,8 @@ static uint64_t state_of_thread(unsigned thread)
 		state = state_mix(state, state_part(STATE_SLEEP, (uintptr_t)at->waits_for));
 	if (model_options.alike != 0)
 		state = state_mix(state, at->done != 0);
+	if (at->handler != NULL)
+		state = state_mix(state, state_part(STATE_OPERATIONS, (uintptr_t)at->handler));
 	if (thread == model_options.stop_thread && at->done < model_options.stop_after)
 		state = state_mix(state, model_options.stop_after - at->done);
 	return state_mix(state, state_part(STATE_SYSTEM, system_state(thread)));

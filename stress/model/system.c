@@ -215,7 +215,7 @@ static int wait_on(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline
 	return model_block(address, deadline_ns != WEIR_NO_DEADLINE) ? 1 : pass_deadline(deadline_ns);
 }
 
-/* No signal comes in the model. */
+/* No signal ends a wait in the model. */
 static enum weiri_futex_end wait_until(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns, bool early)
 {
 	bool in_time;

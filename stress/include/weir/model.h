@@ -18,7 +18,7 @@
  * are therefore not explored. Stores become visible in finite time: a thread reads the same old
  * store of a location at most eight times in a row. A weak compare-and-swap never fails spuriously.
  * membarrier(2) puts a full fence into every thread. Plain accesses are checked for races by vector
- * clocks, and must lie inside live memory. Time does not pass while a thread can run: a deadline
+ * clocks, and must lie inside live memory. Signal handlers run where the program allows them. Time does not pass while a thread can run: a deadline
  * passes early (as a choice) or when all threads sleep.
  *
  * What is explored. There are three ways: depth first over schedules and values, with dynamic
@@ -125,6 +125,14 @@ void weir_model_fail(const char *message);
 /* For the program: memory whose use after free, double free and leak is reported. */
 void *weir_model_allocate(size_t size, size_t alignment);
 void weir_model_release(void *memory);
+
+/*
+ * For the program: from here on, a signal handler may interrupt this thread once, before any of its atomic accesses and
+ * fences (not inside a wait on a futex). It is a choice whether it does, and where. NULL: none may any more. What the
+ * handler does comes after what the thread did before, and before the rest, as the processor sees it: nothing is
+ * reordered by the compiler. It does not come before the thread's first atomic access.
+ */
+void weir_model_interrupt(void (*handler)(void));
 
 /*
  * For the program: brackets a call. The largest number of atomic accesses of the call is reported.
