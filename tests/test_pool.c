@@ -4,6 +4,7 @@
  */
 #include <criterion/criterion.h>
 
+#include <errno.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
 #include <sched.h>
@@ -18,6 +19,8 @@
 #include "failing_allocator.h"
 #include "run/pool_submission.h"
 #include "run/worker.h"
+#include "sandbox.h"
+#include "under_tsan.h"
 
 static const uint64_t long_ns = 100000000000u;
 
@@ -133,6 +136,27 @@ Test(pool, create_refuses_bad_options)
 	options.threads = 1;
 	cr_expect_eq(weir_pool_create(&options, NULL, NULL), WEIR_INVALID_ARGUMENT);
 	cr_expect_null(pool);
+}
+
+static int create_where_threads_are_refused(void)
+{
+	struct weir_pool_options options = {WEIR_POOL_OPTIONS_INIT, .name = "few", .threads = 2};
+	weir_pool *pool = NULL;
+	weir_error error;
+
+	/* glibc asks by clone3(2), and if the system does not know that, by clone(2). */
+	if (!sandbox_refuses(SYS_clone3, ENOSYS) || !sandbox_refuses(SYS_clone, EAGAIN))
+		return SANDBOX_NOT_HERE;
+	if (weir_pool_create(&options, &pool, &error) != WEIR_RESOURCE_EXHAUSTED || pool != NULL)
+		return 1;
+	return strcmp(error.message, "pool \"few\": the system gave only 0 of 2 threads") == 0 ? SANDBOX_HELD : 2;
+}
+
+Test(pool, create_fails_if_the_system_gives_too_few_threads)
+{
+	if (UNDER_TSAN)
+		cr_skip_test("ThreadSanitizer does not support threads in the child of a fork");
+	in_a_sandbox(create_where_threads_are_refused);
 }
 
 Test(pool, default_options_give_at_least_one_worker)

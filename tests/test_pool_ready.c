@@ -6,10 +6,13 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdint.h>
+#include <string.h>
 #include <weir/pool.h>
 
 #include "failing_allocator.h"
+#include "base/asymmetric.h"
 #include "base/atomic.h"
+#include "refuse_membarrier.h"
 
 static weir_pool *idle_pool(const weir_allocator *allocator)
 {
@@ -110,6 +113,27 @@ Test(pool_ready, a_pool_with_workers_has_none)
 	cr_expect_eq(weir_pool_readable_fd(pool, NULL, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(fd, -1);
 	cr_assert_eq(weir_pool_destroy(pool, NULL), WEIR_OK);
+}
+
+/* Whoever submits may already run without fences, so a descriptor could miss a task. */
+static int ask_where_membarrier_is_refused_late(void)
+{
+	weir_pool *pool = idle_pool(NULL);
+	weir_error error;
+	int fd = -1;
+
+	if (weiri_load_relaxed(&weiri_fence_asymmetric) == 0 || !refuse_membarrier())
+		return SANDBOX_NOT_HERE;
+	if (weir_pool_readable_fd(pool, &fd, &error) != WEIR_FAILED_PRECONDITION || fd != -1)
+		return 1;
+	if (strstr(error.message, "membarrier(2) was granted and is refused now") == NULL)
+		return 2;
+	return weir_pool_destroy(pool, NULL) == WEIR_OK ? SANDBOX_HELD : 3;
+}
+
+Test(pool_ready, no_descriptor_where_membarrier_is_refused_late)
+{
+	in_a_sandbox(ask_where_membarrier_is_refused_late);
 }
 
 enum { MANY = 2000, SUBMITTERS = 2 };

@@ -79,8 +79,10 @@ Test(queue_runner, create_refuses_bad_options)
 	weir_queue_runner *runner = NULL;
 	weir_error error;
 
-	cr_expect_eq(weir_queue_runner_create(NULL, &runner, NULL), WEIR_INVALID_ARGUMENT);
-	cr_expect_eq(weir_queue_runner_create(&options, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_queue_runner_create(NULL, &runner, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_str_eq(error.message, "queue runner: options is NULL");
+	cr_expect_eq(weir_queue_runner_create(&options, NULL, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_str_eq(error.message, "queue runner: out is NULL");
 	options.struct_size = SIZE_MAX;
 	cr_expect_eq(weir_queue_runner_create(&options, &runner, NULL), WEIR_INVALID_ARGUMENT);
 	options.struct_size = sizeof(options);

@@ -470,9 +470,10 @@ Test(ranks, a_long_chain_of_reductions_needs_a_small_stack)
 Test(ranks, bad_input)
 {
 	struct weir_ranks_options many = {WEIR_RANKS_OPTIONS_INIT, .channels = WEIR_RANKS_MAX_CHANNELS + 1};
-	struct weir_reduction without = {.divisor = 1};
+	struct weir_reduction without = {.divisor = 1}, whole = {.divisor = 1, .done = note};
 	weir_ranks *ranks = NULL;
 	weir_transfer *transfer;
+	weir_tensor *other = NULL;
 	struct outcome outcome;
 	weir_transport *t;
 	weir_error error;
@@ -487,6 +488,13 @@ Test(ranks, bad_input)
 	(void)open_f32(t, "x");
 	cr_expect_eq(t->start(t, &without, &transfer, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(begin(t, 0, f32(1), 0, &outcome, &transfer, &error), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_tensor_scalar_i64(1, &other), WEIR_OK);
+	cr_expect_eq(begin(t, 0, other, 1, &outcome, &transfer, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_str_eq(error.message, "ranks \"group\": \"x\" is of f32, got i64");
+	whole.input = f32(1);
+	cr_expect_eq(t->start(t, &whole, NULL, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_str_eq(error.message, "ranks \"group\": transfer is NULL");
+	weir_tensor_release(whole.input);
 	t->close(t, 0);
 	end_group(ranks);
 }
