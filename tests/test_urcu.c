@@ -787,30 +787,126 @@ static int use_in_child(weir_urcu *host, weir_var *var)
 	real->read_unlock();
 	real->read_quiescent_state();
 	weir_urcu_synchronize(host);
-	return weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK ? 0 : __LINE__;
+	if (weir_reclaim_flush(weir_deadline_in(patience_ns)) != WEIR_OK)
+		return __LINE__;
+	return weir_urcu_detach(host, NULL) == WEIR_OK ? 0 : __LINE__;
+}
+
+/* `use` returns 0, or the line that failed. */
+static void in_child(int (*use)(weir_urcu *host, weir_var *var), weir_urcu *host, weir_var *var)
+{
+	int status;
+	pid_t child = fork();
+
+	cr_assert_geq(child, 0);
+	if (child == 0) {
+		(void)alarm(300);
+		_exit(use(host, var) & 255);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child failed in line %d, modulo 256",
+	          WIFEXITED(status) ? WEXITSTATUS(status) : -1);
 }
 
 Test(urcu, the_child_of_a_fork_has_the_flavour)
 {
 	weir_urcu *host = attach(&urcu_memb_flavor, 0);
 	weir_var *var = variable(1);
-	int status;
-	pid_t child;
 
 	real->register_thread();
 	assign(var, 2);
-	child = fork();
-	cr_assert_geq(child, 0);
-	if (child == 0) {
-		(void)alarm(300);
-		_exit(use_in_child(host, var) & 255);
-	}
-	cr_assert_eq(waitpid(child, &status, 0), child);
-	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child failed in line %d", WEXITSTATUS(status));
+	in_child(use_in_child, host, var);
 	weir_urcu_synchronize(host);
 	flush_all();
 	detach(host);
 	real->unregister_thread();
 	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
 	expect_nothing_left();
+}
+
+/* A thread that is inside call_rcu(), before the callback is queued or after it has run. */
+static _Atomic(uint32_t) in_call, leave_call;
+
+static void call_slowly(struct rcu_head *head, void (*function)(struct rcu_head *head))
+{
+	latch_open(&in_call);
+	latch_pass(&leave_call);
+	real->update_call_rcu(head, function);
+}
+
+static void call_at_once(struct rcu_head *head, void (*function)(struct rcu_head *head))
+{
+	real->update_synchronize_rcu();
+	function(head);
+}
+
+static void call_and_stay(struct rcu_head *head, void (*function)(struct rcu_head *head))
+{
+	call_at_once(head, function);
+	latch_open(&in_call);
+	latch_pass(&leave_call);
+}
+
+static void *start_one(void *context)
+{
+	(void)weir_urcu_try_start(context);
+	return NULL;
+}
+
+/* A flush may find that too many membarriers have just run, so one may not be enough. */
+static void *collect(void *context)
+{
+	while (weiri_load_acquire(&in_call) == 0)
+		(void)weir_reclaim_flush(0);
+	return context;
+}
+
+static int detach_in_child(weir_urcu *host, weir_var *var)
+{
+	weir_error error = {WEIR_OK, ""};
+
+	shown.update_call_rcu = call_at_once; /* no thread of liburcu's in the child */
+	for (int i = 0; i < 2; i++) {         /* the first one has changed nothing */
+		if (weir_urcu_detach(host, &error) != WEIR_FAILED_PRECONDITION)
+			return __LINE__;
+		if (strstr(error.message, "in the child of a fork it may never") == NULL)
+			return __LINE__;
+	}
+	real->read_lock();
+	if (value_of(weir_urcu_peek(var)) != 2)
+		return __LINE__;
+	real->read_unlock();
+	weir_urcu_synchronize(host);
+	return weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK ? 0 : __LINE__;
+}
+
+/* It would wait for a thread that the child does not have. */
+Test(urcu, the_child_of_a_fork_does_not_detach_while_a_grace_period_of_the_parent_is_being_started)
+{
+	static const struct {
+		uint32_t flags;
+		void (*call)(struct rcu_head *head, void (*function)(struct rcu_head *head));
+		void *(*thread)(void *host);
+	} cases[] = {{0, call_slowly, start_one}, {WEIR_URCU_CALL_RCU, call_and_stay, collect}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		weir_urcu *host = attach(&urcu_memb_flavor, cases[i].flags);
+		weir_var *var = variable(1);
+		pthread_t starting;
+
+		weiri_store_relaxed(&in_call, 0u);
+		weiri_store_relaxed(&leave_call, 0u);
+		shown.update_call_rcu = cases[i].call;
+		assign(var, 2);
+		starting = start(cases[i].thread, host);
+		latch_pass(&in_call);
+		real->register_thread();
+		in_child(detach_in_child, host, var);
+		latch_open(&leave_call);
+		join(starting);
+		detach(host);
+		real->unregister_thread();
+		cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
+		expect_nothing_left();
+	}
 }

@@ -69,8 +69,7 @@
  *
  * Fork. The child has the attached flavours. It must do for liburcu what that asks for, such as
  * call_rcu_after_fork_child(). A grace period that another thread of the parent was just starting
- * counts as under way for ever in the child; weir_urcu_synchronize() is not affected, but the child
- * must not detach then: weir_urcu_detach() would wait for it.
+ * counts as under way for ever in the child: weir_urcu_detach() is refused there, and all else works.
  *
  * In weir_reclaim_get_stats() each attached flavour counts as one thread.
  * @since 0.1
@@ -127,7 +126,12 @@ WEIR_API enum weir_status weir_urcu_attach(const struct rcu_flavor_struct *flavo
 /*
  * Waits for a grace period, and detaches the flavour. The program has made sure that no section
  * peeks any more that begins during the call or later. The calling thread is not in a section of
- * the flavour. Accepts NULL. Never fails.
+ * the flavour. Accepts NULL.
+ *
+ * Errors: WEIR_FAILED_PRECONDITION, after which nothing has happened, only if a fork has taken place since
+ * the attach, this process is the child, and a grace period that weir_urcu_try_start() or a collection
+ * started has not ended. If it is the child's own, or call_rcu() had it before the fork, it has ended after
+ * an rcu_barrier() of the flavour; otherwise the flavour stays attached.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_urcu_detach(weir_urcu *host, weir_error *error);

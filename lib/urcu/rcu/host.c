@@ -35,6 +35,7 @@
 
 #include <sched.h>
 #include <stdalign.h>
+#include <unistd.h>
 #include <urcu/call-rcu.h>
 #include <urcu/flavor.h>
 
@@ -56,6 +57,7 @@ struct weir_urcu {
 	const struct rcu_flavor_struct *flavour;
 	struct weiri_record *record;
 	struct place *place; /* NULL: without WEIR_URCU_CALL_RCU */
+	pid_t process;       /* that attached it */
 	weir_allocator allocator;
 	struct flight flights[WEIR_URCU_STARTED];
 };
@@ -201,6 +203,7 @@ static weir_urcu *create(const struct rcu_flavor_struct *flavour, const weir_all
 	if (host == NULL)
 		return NULL;
 	host->flavour = flavour;
+	host->process = getpid();
 	host->allocator = *allocator;
 	for (size_t i = 0; i < WEIR_URCU_STARTED; i++)
 		host->flights[i].host = host;
@@ -251,11 +254,25 @@ enum weir_status weir_urcu_attach(const struct rcu_flavor_struct *flavour, const
 	return WEIR_OK;
 }
 
+/*
+ * Returns true if the host waits, perhaps for ever, for a thread that the child of a fork lacks: one that had
+ * taken a flight and not yet called call_rcu(), or that was at the host's place.
+ */
+static bool waits_for_parent(weir_urcu *host)
+{
+	/* [relaxed] Threads of the parent left what they left before the fork. Those of the child end by themselves. */
+	return host->process != getpid() &&
+	       (any_under_way(host) || (host->place != NULL && weiri_load_relaxed(&host->place->users) != 0));
+}
+
 enum weir_status weir_urcu_detach(weir_urcu *host, weir_error *error)
 {
-	(void)error; /* it never fails */
 	if (host == NULL)
 		return WEIR_OK;
+	if (waits_for_parent(host))
+		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
+		                  "urcu: a grace period has been started and has not ended, and in the child of a fork it may "
+		                  "never");
 	if (host->place != NULL)
 		leave_place(host->place);
 	host->flavour->update_synchronize_rcu();
