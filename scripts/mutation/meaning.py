@@ -97,10 +97,29 @@ class Unit:
         """Returns where the cursor's text begins and ends in this file, or None. The arguments of a macro are text of this file."""
         raw = cursor.extent
         start, end = file_offset(cindex.conf.lib.clang_getRangeStart(raw)), file_offset(cindex.conf.lib.clang_getRangeEnd(raw))
-        if start is None or end is None or not start < end or not self.body[0] <= start < end <= self.body[1]:
+        if start is None or end is None or not start < end:
+            return None
+        end = self.behind_macro(end)
+        if not self.body[0] <= start < end <= self.body[1]:
             return None
         text = self.code[start:end]
         return (start, end) if balanced(text) and "#" not in text else None
+
+    def behind_macro(self, end):
+        """
+        Returns the end of a text that clang ends at `end`. If the text's last token comes from a macro, and the text stands in the
+        argument of another macro, clang names the beginning of the inner macro: an identifier follows.
+        """
+        match = re.compile(r"(?<!\w)[A-Za-z_]\w*").match(self.code, end)
+        if not match:
+            return end
+        end, depth = match.end(), 0
+        while end < len(self.code) and (depth > 0 or self.code[end] == "("):
+            depth += {"(": 1, ")": -1}.get(self.code[end], 0)
+            end += 1
+            if depth == 0:
+                break
+        return end
 
     def text(self, span):
         """Returns the text of a span in one line."""
