@@ -76,8 +76,9 @@ WEIR_API enum weir_status weir_reclaim_get_stats(struct weir_reclaim_stats *stat
  *
  * Errors: WEIR_DEADLINE_EXCEEDED while readers still use something, or another thread has not ended
  * its collection, and while membarriers are rationed: a thread that has stopped reading then goes on
- * holding what it read, for a millisecond as a rule (docs/memory.md). WEIR_CANCELLED if an interrupt
- * ended the wait (weir/thread.h). WEIR_RESOURCE_EXHAUSTED if there is no memory for this thread's record.
+ * holding what it read, for a millisecond as a rule (docs/memory.md), so with the deadline 0 one call may
+ * not be enough. WEIR_CANCELLED if an interrupt ended the wait (weir/thread.h). WEIR_RESOURCE_EXHAUSTED
+ * if there is no memory for this thread's record.
  * WEIR_FAILED_PRECONDITION if called by a function that a collection runs (the release of a
  * tensor's memory, an allocator), or while this thread has a read section open
  * (weir/read_section.h).

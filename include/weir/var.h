@@ -255,7 +255,9 @@ WEIR_API const char *weir_var_name(const weir_var *var);
  *
  * If the retired bytes of the process exceed the budget and nothing can be freed, a write waits
  * until deadline_ns and then returns WEIR_RESOURCE_EXHAUSTED, having published nothing. In a read
- * section (weir/read_section.h) it does not wait.
+ * section (weir/read_section.h) it does not wait. A write that does not wait, as with the deadline 0,
+ * may be refused, for a millisecond as a rule, although much could be freed: calls of membarrier(2), which find
+ * that out, are rationed (docs/memory.md).
  *
  * Errors: WEIR_INVALID_ARGUMENT if an argument is NULL, the values of the variable are no tensors,
  * or the dtype or shape does not fit. WEIR_RESOURCE_EXHAUSTED if there is no memory for the version or
