@@ -119,6 +119,12 @@ static weir_read_section begun(void)
 	return section;
 }
 
+static void begin_and_end(weir_read_section *section)
+{
+	weir_model_assert(weir_read_section_begin(section) == WEIR_OK);
+	weir_model_assert(weir_read_section_end(section) == WEIR_OK);
+}
+
 static void end(weir_read_section *section)
 {
 	weir_model_call_begins(END);
@@ -285,6 +291,45 @@ static void begin_twice_again_beside_assigns(void *context, size_t who)
 		begin_again_and_peek(2);
 }
 
+/*
+ * A read by a handle announces the next era in a section, and the section goes on with what it has shown. A collector that
+ * sees this announcement, and a section that begins later, or is given up as the era moves on, must see the first one's end.
+ */
+static void begin_again_after_a_read(size_t who, uint64_t (*before_it_begins)(void))
+{
+	weir_read_section section = {WEIR_READ_SECTION_INIT};
+	const weir_read *first;
+	weir_read read;
+
+	if (who == 0) {
+		if (weiri_load_relaxed(&scene.flag) != 0)
+			write_x();
+		return;
+	}
+	weir_model_assert(weir_read_section_begin(&section) == WEIR_OK);
+	first = weir_read_section_peek(&section, scene.x);
+	weiri_store_relaxed(&scene.flag, 1u); /* the other thread comes later, and knows nothing of this one */
+	weir_model_assert(weir_var_read(scene.x, &read) == WEIR_OK);
+	look_at(first);
+	weir_model_assert(weir_read_section_end(&section) == WEIR_OK);
+	if (before_it_begins != NULL)
+		(void)before_it_begins();
+	begin_and_end(&section);
+	weir_read_release(&read);
+}
+
+static void begin_again_after_a_read_in_the_same_era(void *context, size_t who)
+{
+	(void)context;
+	begin_again_after_a_read(who, NULL);
+}
+
+static void begin_again_after_a_read_in_a_new_era(void *context, size_t who)
+{
+	(void)context;
+	begin_again_after_a_read(who, weiri_era_begin);
+}
+
 /* The writer waits until the section ends, and is woken then: it does not look again by itself. */
 static void leave_no_budget(size_t who)
 {
@@ -360,12 +405,6 @@ static void setup_unsettled(void *context)
 	weiri_settle_pause_ns = 1;
 	(void)weiri_era_begin();
 	weiri_settle_mine(mine, weiri_era_begin());
-}
-
-static void begin_and_end(weir_read_section *section)
-{
-	weir_model_assert(weir_read_section_begin(section) == WEIR_OK);
-	weir_model_assert(weir_read_section_end(section) == WEIR_OK);
 }
 
 /* What the section has shown stays, whatever the handler did. */
@@ -764,6 +803,10 @@ static const struct scope {
      finish, 1, SMALL_VALUES, GOES_ON},
 	{"read_section_snapshot_and_assign_around_a_flag", 2, snapshot_around_a_flag, setup, one_saw_the_other, 0,
      SMALL_VALUES, GOES_ON},
+	{"read_section_again_after_a_read_by_a_handle_beside_1_assign_and_collect", 2,
+     begin_again_after_a_read_in_the_same_era, setup, finish, 1, LARGE_VALUES, GOES_ON},
+	{"read_section_again_after_a_read_by_a_handle_and_a_new_era_beside_1_assign_and_collect", 2,
+     begin_again_after_a_read_in_a_new_era, setup, finish, 1, LARGE_VALUES, GOES_ON},
 	{"read_section_again_interrupted_by_a_peek_beside_2_assigns_and_collects", 2, interrupted_by_a_peek, setup, finish,
      2, LARGE_VALUES, GOES_ON},
 	{"read_section_again_interrupted_by_a_fork_beside_1_assign_and_collect", 2, interrupted_by_a_fork, setup, finish, 1,
@@ -824,11 +867,13 @@ static int check(const struct scope *scope, int symmetric, uint64_t executions)
 	return bad;
 }
 
-/* Enough for what complete.tsv lists. */
+/* Enough for what complete.tsv lists, and for what stress/model/killers.tsv says of the orders in the header. */
 static uint64_t most_executions(const struct scope *scope)
 {
 	if (scope_long())
 		return 10000000;
+	if (scope->thread == begin_again_after_a_read_in_a_new_era)
+		return 80000;
 	return scope->thread == interrupted_by_a_fork || scope->thread == interrupted_by_an_assign ? 20000 : 8000;
 }
 

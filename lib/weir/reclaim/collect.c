@@ -222,9 +222,8 @@ static struct reserved reserved_by(const struct held *held, const struct weiri_r
 	if (record != held->mine)
 		reserved.announced = weiri_announced(record, held->settled);
 	/*
-	 * [P1 acquire] Pairs with weiri_section_leave(). lo is read before hi: see
-	 * weiri_section_enter(). lo is read before the slots, because a snapshot fills its slots inside
-	 * its section.
+	 * [P1 acquire] Pairs with weiri_section_leave(). lo is read before hi, because a host announces nothing: see
+	 * host.c. lo is read before the slots, because a snapshot fills its slots inside its section.
 	 */
 	reserved.lo = weiri_load_acquire(&record->lo);
 	/* [P1 acquire] Pairs with weiri_section_enter(): slots that were claimed while hi was larger. */

@@ -102,12 +102,14 @@ static inline uint64_t weiri_section_write(struct weiri_record *record)
 	uint64_t era = weiri_load_seq_cst(&weiri_era);
 
 	/*
-	 * hi is stored first: a collector that acquires lo sees the hi that belongs to it, or a
-	 * larger one. [P1 release] It may lower a hi with which a handler has claimed slots: a
-	 * collector that sees the lower hi sees the slots.
+	 * hi is stored first for I2: a handler finds lo at most hi. [P1 release] It may lower a hi with which a
+	 * handler has claimed slots: a collector that sees the lower hi sees the slots.
 	 */
 	weiri_store_release(&record->hi, era);
-	/* [release] for the collector that reads hi after lo. */
+	/*
+	 * [P1 release] A collector may see this lo and not the 0 before it. It must see the end of the section before.
+	 * If it sees an older hi beside it, the announcement covers the rest, or the fence of its owner comes later (F1).
+	 */
 	weiri_store_release(&record->lo, era);
 	return era;
 }

@@ -39,6 +39,18 @@
  *   of another size, in which `reserved` leads to neither word (R3). If another thread has adopted the
  *   record of a thread that has ended, it is that thread's, and so may the sections be that were ended
  *   in it: nothing in them tells of the earlier owner.
+ *   What the orders are for. The begin stores lo before it compares `fenced`: a handler may fork, and the child takes
+ * the announcement back, so that it would read in a section that is neither visible nor announced. It stores hi before
+ * lo for I2 of section.h; no collector relies on that (collect.c). The release of hi is for slots that a handler has
+ * claimed (section.h).
+ *   The releases of lo, also where it is taken back, are for P1. A thread may announce an era in the middle of a section,
+ * by a read with a handle. A collector that sees this announcement, and the lo of the next section, holds no longer
+ * what the first section has shown before, so it must see the end of that section.
+ *   The load of the era is seq_cst as in the library. Here relaxed would do: the thread has loaded the same era before,
+ * with seq_cst, when it announced it, and I1 goes with that load; for another era, the library begins the section.
+ *   The end lets `reserved` lead to `shut` before lo is 0, so that a handler is shown nothing by a section that reserves
+ * nothing; it stores `open` before lo for R1, lo with release for P1 of section.h, and lo before it looks at `poke`,
+ * for F1. The signal fences keep compilers from undoing this.
  *   The begin takes the usual case to be: no section is open on the thread (lo is 0), and the era is
  *   announced. It stores hi and lo and then compares, as weiri_section_write() and weiri_is_announced() do.
  *   If the era is not announced, nothing was read yet: lo becomes 0 again, and the library begins the
