@@ -486,7 +486,8 @@ def layer_of(file):
 def sources_of(root):
     """Returns the sources of all layers, and the headers whose code programs contain; a file outside of them belongs to the build."""
     paths = pathlib.Path(root).glob("lib/*/*/*.[ch]")
-    return sorted([*HEADERS, *(str(path.relative_to(root)) for path in paths if path.name not in ("mutant.c", "mutant.h"))])
+    headers = [name for name in HEADERS if (pathlib.Path(root) / name).is_file()]
+    return sorted([*headers, *(str(path.relative_to(root)) for path in paths if path.name not in ("mutant.c", "mutant.h"))])
 
 
 def all_mutants(root, files=None):
