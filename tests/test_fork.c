@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -22,8 +23,10 @@
 #include <weir/var_cache.h>
 #include <weir/watch.h>
 
+#include "asleep.h"
 #include "base/futex.h"
 #include "base/thread.h"
+#include "reclaim/admit.h"
 #include "reclaim/collect.h"
 #include "var/give_way.h"
 #include "var/hold.h"
@@ -593,6 +596,122 @@ Test(fork, a_new_thread_has_nothing_under_way_of_one_that_is_gone)
 	cr_expect_eq(weiri_load_relaxed(&weiri_ways_asked), 0u);
 	weir_var_destroy(other.var, NULL);
 	weir_var_destroy(other.second, NULL);
+	expect_nothing_left();
+}
+
+/* Stands like a thread that asks for the way, and has counted that in one of the two places only. */
+static void stand_with_half_a_request(struct other *other)
+{
+	struct weiri_record *record = weiri_record_get();
+
+	cr_assert_not_null(record);
+	(void)weiri_fetch_add_relaxed(&record->own->ways_asked, 1u);
+	stand_there(other);
+	(void)weiri_fetch_sub_relaxed(&record->own->ways_asked, 1u);
+}
+
+static int end_the_request(void *var)
+{
+	CHILD_CHECK(weiri_load_relaxed(&weiri_ways_asked) == 1);
+	weiri_way_free(var, weiri_record_mine->own);
+	CHILD_CHECK(weiri_load_relaxed(&weiri_ways_asked) == 0);
+	return 0;
+}
+
+Test(fork, the_child_counts_the_requests_of_its_own_thread_only)
+{
+	struct other other = {.stand = stand_with_half_a_request};
+	weir_var *var = variable(1);
+	struct weiri_own *asker = weiri_way_ask(var, WEIR_NO_DEADLINE);
+
+	start(&other);
+	in_child(end_the_request, var);
+	weiri_way_free(var, asker);
+	finish(&other);
+	cr_expect_eq(weiri_load_relaxed(&weiri_ways_asked), 0u);
+	weir_var_destroy(var, NULL);
+	expect_nothing_left();
+}
+
+/* -- a write that waits for memory ------------------------------------------------------------- */
+
+struct waiting {
+	struct weiri_retired retired;
+	pid_t child; /* 0 in the child */
+	int thread;  /* that waits */
+	pthread_t waker;
+};
+
+static void *raise_the_budget(void *context)
+{
+	const struct waiting *waiting = context;
+	uint64_t until = weir_deadline_in(patience_ns);
+
+	while (!thread_is_asleep(waiting->thread) && weir_now_ns() < until)
+		(void)sched_yield();
+	weir_reclaim_set_budget(0);
+	return NULL;
+}
+
+/* Called by collections of the write; those before it waits leave the object to the next. Both processes go on. */
+static void fork_and_go_on(struct weiri_retired *object)
+{
+	struct waiting *waiting = (struct waiting *)object;
+
+	if (weiri_load_relaxed(&weiri_record_mine->waits) == 0) {
+		weiri_retired_init(object, 64, fork_and_go_on);
+		weiri_retire(weiri_record_mine, object);
+		return;
+	}
+	waiting->child = fork();
+	if (waiting->child == 0)
+		(void)alarm(CHILD_SECONDS);
+	waiting->thread = gettid();
+	if (pthread_create(&waiting->waker, NULL, raise_the_budget, waiting) != 0)
+		abort();
+}
+
+static void leave_it(struct weiri_retired *object)
+{
+	(void)object;
+}
+
+/* It does not look again by itself: who makes room wakes it, and so must count it. */
+Test(fork, a_write_that_waits_is_woken_in_the_child)
+{
+	static _Alignas(WEIRI_LINE) struct waiting waiting;
+	static _Alignas(WEIRI_LINE) struct weiri_retired held;
+	uint64_t look_again = weiri_reclaim_look_again_ns;
+	struct weiri_record *record = weiri_record_get();
+	struct weiri_slot *slot = weiri_slot_find(record);
+	enum weir_status written;
+	int status = 0;
+	weir_var *var;
+
+	if (UNDER_TSAN)
+		cr_skip("ThreadSanitizer does not support threads in the child of a fork");
+	if (getenv("WEIR_EMULATED") != NULL)
+		cr_skip("qemu-user does not support threads in the child of a fork");
+	var = variable(1);
+	weiri_reclaim_look_again_ns = UINT64_C(1000000000000);
+	weiri_slot_claim(slot, &held);
+	weiri_retired_init(&held, LARGE, leave_it); /* so much that it is reported at once */
+	weiri_retire(record, &held);
+	weiri_retired_init(&waiting.retired, 64, fork_and_go_on);
+	weiri_retire(record, &waiting.retired);
+	weir_reclaim_set_budget(1);
+	written = child_assign(var, 3);
+	cr_assert_neq(waiting.thread, 0, "the write waited");
+	cr_assert_eq(pthread_join(waiting.waker, NULL), 0);
+	if (waiting.child == 0)
+		_exit(written == WEIR_OK ? 0 : 1);
+	cr_expect_eq(written, WEIR_OK);
+	cr_assert_gt(waiting.child, 0);
+	cr_assert_eq(waitpid(waiting.child, &status, 0), waiting.child);
+	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with status %d", status);
+	weiri_reclaim_look_again_ns = look_again;
+	weiri_slot_clear(slot);
+	weir_var_destroy(var, NULL);
 	expect_nothing_left();
 }
 
