@@ -26,6 +26,8 @@ static struct scene {
 	int64_t saw[2];
 	weir_read_section inner; /* of a signal handler */
 	weir_read kept;
+	weir_read_section open; /* of `reader`, which the second thread owns */
+	struct weiri_record *reader;
 } scene;
 
 static weir_tensor *number(int64_t value)
@@ -378,6 +380,23 @@ static void begin_again_over_the_budget(void *context, size_t who)
 	begin_again_beside_assigns(context, who);
 }
 
+/* The thread is in its section when the writer comes, which waits for the end. */
+static void end_beside_a_writer_that_waits(void *context, size_t who)
+{
+	weir_read_section section = {WEIR_READ_SECTION_INIT};
+
+	(void)context;
+	leave_no_budget(who);
+	if (who == 0) {
+		if (weiri_load_acquire(&scene.flag) != 0)
+			write_x();
+		return;
+	}
+	weir_model_assert(weir_read_section_begin(&section) == WEIR_OK);
+	weiri_store_release(&scene.flag, 1u);
+	end(&section);
+}
+
 /* The thread ends with its section open. */
 static void end_with_the_thread(void *context, size_t who)
 {
@@ -405,6 +424,21 @@ static void setup_unsettled(void *context)
 	weiri_settle_pause_ns = 1;
 	(void)weiri_era_begin();
 	weiri_settle_mine(mine, weiri_era_begin());
+}
+
+/* An open section reserves the first era alone, and the newest version was born in the next one. */
+static void setup_with_open_section(void *context)
+{
+	struct weiri_record *mine = weiri_record_get();
+
+	setup(context);
+	scene.reader = weiri_record_register();
+	begin_and_end(&scene.inner);
+	weir_model_assert(weir_read_section_begin(&scene.open) == WEIR_OK);
+	weiri_record_mine = mine;
+	(void)weiri_era_begin();
+	assign_tensor(scene.x, number(1));
+	weiri_announce_nothing(scene.reader);
 }
 
 /* What the section has shown stays, whatever the handler did. */
@@ -437,6 +471,25 @@ static void interrupted_by_a_peek(void *context, size_t who)
 		write_x();
 	else
 		begin_again_interrupted(peek_in_a_handler);
+}
+
+/*
+ * Where the other thread replaces and frees what the section found, before the peek knows of the new era, and the handler
+ * then reserves that era, the peek must not take the handler's reservation for its own.
+ */
+static void peek_interrupted_by_a_peek(void *context, size_t who)
+{
+	(void)context;
+	if (who == 0) {
+		assign_tensor(scene.x, number(2));
+		(void)weir_reclaim_flush(0);
+		return;
+	}
+	weiri_record_mine = scene.reader;
+	weir_model_interrupt(peek_in_a_handler);
+	look_at(weir_read_section_peek(&scene.open, scene.x));
+	weir_model_interrupt(NULL);
+	weir_model_assert(weir_read_section_end(&scene.open) == WEIR_OK);
 }
 
 /* What the child of a fork finds, and has done when it begins a thread, which writes. */
@@ -735,7 +788,7 @@ static void use_after_the_end(void *context, size_t who)
 }
 
 enum progress { WAITS, GOES_ON };
-enum { SYMMETRIC = 5 }; /* this many scopes, from the first, are also run with membarrier refused */
+enum { SYMMETRIC = 6 }; /* this many scopes, from the first, are also run with membarrier refused */
 
 static const struct scope {
 	const char *name;
@@ -754,6 +807,8 @@ static const struct scope {
 	{"read_section_peek_x2_beside_3_assigns_over_the_budget", 2, over_the_budget, setup, finish, 3, LARGE_VALUES,
      WAITS},
 	{"read_section_again_beside_2_assigns_over_the_budget", 2, begin_again_over_the_budget, setup, finish, 2,
+     LARGE_VALUES, WAITS},
+	{"read_section_end_beside_2_assigns_that_wait_for_it", 2, end_beside_a_writer_that_waits, setup, finish, 2,
      LARGE_VALUES, WAITS},
 	{"read_section_again_beside_2_assigns_and_collects", 2, begin_again_beside_assigns, setup, finish, 2, LARGE_VALUES,
      GOES_ON},
@@ -809,6 +864,8 @@ static const struct scope {
      begin_again_after_a_read_in_a_new_era, setup, finish, 1, LARGE_VALUES, GOES_ON},
 	{"read_section_again_interrupted_by_a_peek_beside_2_assigns_and_collects", 2, interrupted_by_a_peek, setup, finish,
      2, LARGE_VALUES, GOES_ON},
+	{"read_section_peek_interrupted_by_a_peek_beside_1_assign_and_flush", 2, peek_interrupted_by_a_peek,
+     setup_with_open_section, finish, 0, SMALL_VALUES, GOES_ON},
 	{"read_section_again_interrupted_by_a_fork_beside_1_assign_and_collect", 2, interrupted_by_a_fork, setup, finish, 1,
      LARGE_VALUES, GOES_ON},
 	{"read_section_again_interrupted_by_an_assign_beside_1_assign_and_collect", 2, interrupted_by_an_assign,
@@ -817,7 +874,10 @@ static const struct scope {
 
 static struct weir_model_program prepare(const struct scope *scope)
 {
-	scene = (struct scene){.writes = scope->writes, .size = scope->size, .inner = {WEIR_READ_SECTION_INIT}};
+	scene = (struct scene){.writes = scope->writes,
+	                       .size = scope->size,
+	                       .inner = {WEIR_READ_SECTION_INIT},
+	                       .open = {WEIR_READ_SECTION_INIT}};
 	return (struct weir_model_program){scope->name,  scope->threads, &scene,       sizeof(scene),
 	                                   scope->setup, scope->thread,  scope->finish};
 }

@@ -197,6 +197,7 @@ static const struct scope {
 			{"port_n1_store_buffering_each_puts_and_takes", 1, {"xy", "xy"}, 0, 0, 0, 0, 0},
 			{"port_n2_store_buffering_each_takes_and_puts", 2, {"yx", "xy"}, 0, 0, 1, 0, 0},
 			{"port_n2_iriw_2_puts_seen_by_2_who_take_and_put", 2, {"x", "x", "y", "y"}, 0, 0, 0, 0, 0},
+			{"port_n2_full_beside_empty_1_producer_x3_1_consumer_x2", 2, {"xxx", "yy"}, 0, 0, 0, 0, 0},
 			{"port_n3_without_inlined_form", 3, {"x", "y"}, 0, 0, 0, 0, 0},
 },
   /* With states merged; the largest last. */
