@@ -824,6 +824,22 @@ Test(urcu, the_child_of_a_fork_has_the_flavour)
 	expect_nothing_left();
 }
 
+static int detach_what_is_idle(weir_urcu *host, weir_var *var)
+{
+	(void)var;
+	return weir_urcu_detach(host, NULL) == WEIR_OK ? 0 : __LINE__;
+}
+
+/* A host that has started nothing waits for no thread of the parent. */
+Test(urcu, the_child_of_a_fork_detaches_a_host_of_call_rcu_that_is_idle)
+{
+	weir_urcu *host = attach(&urcu_memb_flavor, WEIR_URCU_CALL_RCU);
+
+	in_child(detach_what_is_idle, host, NULL);
+	detach(host);
+	expect_nothing_left();
+}
+
 /* A thread that is inside call_rcu(), before the callback is queued or after it has run. */
 static _Atomic(uint32_t) in_call, leave_call;
 
