@@ -145,6 +145,7 @@ static void setup(void *context)
 	scene.assigned = value(ASSIGNED);
 	if (scene.before)
 		update(0, 'a');
+	setup_ends();
 }
 
 static void commit(void)

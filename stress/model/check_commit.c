@@ -26,6 +26,7 @@ static void setup(void *context)
 	(void)context;
 	scene.var = variable_of_size(1, SMALL_VALUES);
 	scene.first = weiri_load_relaxed(&scene.var->head);
+	setup_ends();
 }
 
 /* The commit expects version 1. It cannot abort, because no other thread writes. */

@@ -240,6 +240,7 @@ static void setup_variable(void *context)
 {
 	(void)context;
 	scene.var = variable_of_size(1, SMALL_VALUES);
+	setup_ends();
 }
 
 static void write(void)
@@ -276,6 +277,7 @@ static void setup_round(void *context)
 	setup_variable(context);
 	weiri_combine_from = 1;
 	add();
+	setup_ends();
 }
 
 static struct weiri_retired *look_at_round(struct weiri_scope *scope)
@@ -317,6 +319,7 @@ static void setup_poor_variable(void *context)
 	weiri_combine_from = 1;
 	weir_model_assert(weir_var_create(zero, &options, &scene.var, NULL) == WEIR_OK);
 	weir_tensor_release(zero);
+	setup_ends();
 }
 
 /*
@@ -369,6 +372,7 @@ static void setup_commit(uint64_t outcome)
 	(void)weiri_commit_resolve(scene.commit);
 	weiri_scope_leave(&scope);
 	weir_tensor_release(value);
+	setup_ends();
 }
 
 static void setup_aborted(void *context)

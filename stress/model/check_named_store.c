@@ -19,6 +19,7 @@
 
 #include "base/atomic.h"
 #include "model/scope.h"
+#include "model/setup_end.h"
 #include "reclaim/section.h"
 
 enum { THREADS = 3, CALLS = 4, NAMES = 5, MOST = 16 };
@@ -226,6 +227,7 @@ static void setup(void *context)
 	weir_model_assert(weir_store_create(NULL, &scene.store, NULL) == WEIR_OK);
 	for (const char *name = scene.scope->inside; *name != '\0'; name++)
 		add(&(struct caller){THREADS, *name - 'a', NULL});
+	setup_ends();
 }
 
 static void finish(void *context)

@@ -35,30 +35,20 @@ static weir_tensor *number(int64_t value)
 	return number_of_size(value, scene.size);
 }
 
-/*
- * The thread of the setup has announced an era. This would hold the first versions until a membarrier, which shows
- * the sections of all threads.
- */
-static weir_var *variable(void)
-{
-	weir_var *var = variable_of_size(0, scene.size);
-
-	weiri_announce_nothing(weiri_record_get());
-	return var;
-}
-
 static void setup(void *context)
 {
 	(void)context;
 	weir_reclaim_set_budget(8 * LARGE * sizeof(int64_t));
-	scene.x = variable();
+	scene.x = variable_of_size(0, scene.size);
 	judged_as_variables();
+	setup_ends();
 }
 
 static void setup_two(void *context)
 {
 	setup(context);
-	scene.y = variable();
+	scene.y = variable_of_size(0, scene.size);
+	setup_ends();
 }
 
 /* An aborted commit's version is at the head. */
@@ -76,7 +66,8 @@ static void setup_aborted(void *context)
 static void setup_two_aborted(void *context)
 {
 	setup_aborted(context);
-	scene.y = variable();
+	scene.y = variable_of_size(0, scene.size);
+	setup_ends();
 }
 
 static void finish(void *context)

@@ -21,6 +21,7 @@
 
 #include "model/judged.h"
 #include "model/scope.h"
+#include "model/setup_end.h"
 #include "queue/queue.h"
 
 enum { THREADS = 4, CALLS = 4, ROWS = THREADS + 1 };   /* the last row belongs to setup */
@@ -348,6 +349,7 @@ static void setup(void *context)
 		put(ROWS - 1);
 	if (scene.scope->closed)
 		close_it(ROWS - 1);
+	setup_ends();
 }
 
 static int take_left(void **item)

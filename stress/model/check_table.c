@@ -11,6 +11,7 @@
 #include <weir/value.h>
 
 #include "model/scope.h"
+#include "model/setup_end.h"
 #include "reclaim/collect.h"
 #include "base/memory.h"
 #include "table/pages.h"
@@ -120,6 +121,7 @@ static void setup(void *context)
 		weir_model_assert(weir_var_create_value(WEIR_VALUE_OF(none), &counter, &scene.count, NULL) == WEIR_OK);
 	for (size_t i = 0; scene.before && i < KINDS; i++)
 		update(i);
+	setup_ends();
 }
 
 /*

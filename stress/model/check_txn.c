@@ -31,6 +31,7 @@ static void setup(void *context)
 	weir_reclaim_set_budget(8 * LARGE * sizeof(int64_t));
 	for (size_t i = 0; i < VARIABLES; i++)
 		scene.vars[i] = variable_that_keeps(0, scene.size, i == X ? scene.history : 0);
+	setup_ends();
 }
 
 static void finish(void *context)

@@ -16,6 +16,7 @@
 #include <weir/value.h>
 
 #include "model/scope.h"
+#include "model/setup_end.h"
 #include "reclaim/budget.h"
 #include "reclaim/magazine.h"
 #include "tensor/object.h"
@@ -73,6 +74,7 @@ static void setup(void *context)
 	weir_model_assert(weir_var_create_value(WEIR_VALUE_OF(first), &bytes, &scene.bytes, NULL) == WEIR_OK);
 	weir_model_assert(weir_var_create_value(weir_value_pointer(object_of(0)), &pointer, &scene.pointer, NULL) ==
 	                  WEIR_OK);
+	setup_ends();
 	if (!scene.shares)
 		return;
 	weir_model_assert(weir_tensor_scalar_i64(1, &scene.shared) == WEIR_OK);

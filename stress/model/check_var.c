@@ -46,6 +46,7 @@ static void setup(void *context)
 	scene.x = variable(0);
 	scene.y = variable(0);
 	judged_as_variables();
+	setup_ends();
 }
 
 /* An aborted commit's version is at the head of x. */
@@ -58,6 +59,7 @@ static void setup_aborted(void *context)
 	weiri_version_set_base(version, weiri_load_relaxed(&scene.x->head));
 	weiri_store_relaxed(&version->stamp, WEIRI_STAMP_ABORTED);
 	weiri_store_relaxed(&scene.x->head, version);
+	setup_ends();
 }
 
 static void finish(void *context)
@@ -244,6 +246,7 @@ static void setup_history(void *context)
 	setup(context);
 	weir_model_assert(weir_var_destroy(scene.x, NULL) == WEIR_OK);
 	scene.x = variable_that_keeps(0, scene.size, 1);
+	setup_ends();
 }
 
 /*

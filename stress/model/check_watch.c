@@ -251,6 +251,7 @@ static void setup(void *context)
 		judged_as_variables();
 	weir_model_assert(weir_cancel_create(NULL, &scene.token, NULL) == WEIR_OK);
 	scope_calls(BEFORE, scene.scope->start, call);
+	setup_ends();
 }
 
 static void finish(void *context)

@@ -15,6 +15,7 @@
 #include <weir/var.h>
 
 #include "model/scope.h"
+#include "model/setup_end.h"
 
 /*
  * The number of elements of a large value. It has 64 KiB, so it is large enough to be collected
