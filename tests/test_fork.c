@@ -510,15 +510,20 @@ static int start_a_thread(void *context)
  * ThreadSanitizer ends a child that starts a thread. With die_after_fork=0 it lets the child try,
  * and then fails at the new thread, which may have the id of an ended one.
  */
+static void skip_where_children_start_no_threads(void)
+{
+	if (UNDER_TSAN)
+		cr_skip("ThreadSanitizer does not support threads in the child of a fork");
+	if (getenv("WEIR_EMULATED") != NULL)
+		cr_skip("qemu-user does not support threads in the child of a fork");
+}
+
 Test(fork, the_child_may_start_threads)
 {
 	struct other other = {.stand = stand_in_a_section};
 	weir_var *var;
 
-	if (UNDER_TSAN)
-		cr_skip("ThreadSanitizer does not support threads in the child of a fork");
-	if (getenv("WEIR_EMULATED") != NULL)
-		cr_skip("qemu-user does not support threads in the child of a fork");
+	skip_where_children_start_no_threads();
 	var = variable(1);
 	start(&other);
 	in_child(start_a_thread, var);
@@ -583,10 +588,7 @@ Test(fork, a_new_thread_has_nothing_under_way_of_one_that_is_gone)
 {
 	struct other other = {.stand = stand_in_a_completion};
 
-	if (UNDER_TSAN)
-		cr_skip("ThreadSanitizer does not support threads in the child of a fork");
-	if (getenv("WEIR_EMULATED") != NULL)
-		cr_skip("qemu-user does not support threads in the child of a fork");
+	skip_where_children_start_no_threads();
 	other.var = variable(1);
 	other.second = variable(1);
 	start(&other);
@@ -688,10 +690,7 @@ Test(fork, a_write_that_waits_is_woken_in_the_child)
 	int status = 0;
 	weir_var *var;
 
-	if (UNDER_TSAN)
-		cr_skip("ThreadSanitizer does not support threads in the child of a fork");
-	if (getenv("WEIR_EMULATED") != NULL)
-		cr_skip("qemu-user does not support threads in the child of a fork");
+	skip_where_children_start_no_threads();
 	var = variable(1);
 	weiri_reclaim_look_again_ns = UINT64_C(1000000000000);
 	weiri_slot_claim(slot, &held);

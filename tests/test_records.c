@@ -17,16 +17,9 @@
 #include "base/futex.h"
 #include "base/thread.h"
 #include "reclaim/section.h"
+#include "under_tsan.h"
 
-#if !defined(__has_feature)
-#define __has_feature(name) 0
-#endif
-
-#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
-enum { IN_A_ROW = 500 };
-#else
-enum { IN_A_ROW = 5000 };
-#endif
+enum { IN_A_ROW = UNDER_TSAN ? 500 : 5000 };
 enum { STANDING = 40, LEAST = 16, MAKERS = 8 };
 
 static const uint64_t patience_ns = UINT64_C(30000000000);
